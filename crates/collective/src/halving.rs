@@ -78,7 +78,7 @@ impl PartialResult {
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
         side: OperandSide,
         bytes: Range<usize>,
     ) {
@@ -108,7 +108,7 @@ pub async fn halve<F: Fabric>(
     blocks: &BlockList,
     value: &mut PartialResult,
     steps: impl IntoIterator<Item = ButterflyStep>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<Range<usize>, Fault> {
     let mut mine = 0..blocks.count();
     for step in steps {

@@ -29,7 +29,7 @@ pub(crate) fn copy_beside<F: Fabric>(link: &CommView<F>, from: Sge, to: Sge) {
 /// Computes `right = left op right`.
 pub(crate) fn combine<F: Fabric>(
     link: &CommView<F>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     left: Sge,
     right: Sge,
 ) {

@@ -16,7 +16,7 @@ pub struct ReductionBuffers {
 
 impl ReductionBuffers {
     /// Returns the properties of a reduction of these buffers by `op`.
-    pub(crate) fn key(&self, op: &(impl ElementReduction + ?Sized)) -> CallKey {
+    pub(crate) fn key(&self, op: &dyn ElementReduction) -> CallKey {
         let ReductionBuffers { data, element, .. } = *self;
         let order = op.order();
         CallKey { element, commutes: order.commutes(), order, ..CallKey::of(data.len()) }
@@ -144,7 +144,7 @@ impl Accumulator {
     pub fn take<F: Fabric>(
         &mut self,
         link: &CommView<F>,
-        reduce: &(impl ElementReduction + ?Sized),
+        reduce: &dyn ElementReduction,
         side: OperandSide,
     ) {
         link.endpoint.fabric().charge(Work::Reduce(self.value.len()));

@@ -222,7 +222,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
         self,
         root: usize,
         buffers: ReductionBuffers,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let (parameter, area) = (choice.parameter, &state.area);
@@ -254,7 +254,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
     pub async fn allreduce(
         self,
         buffers: ReductionBuffers,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let (parameter, area) = (choice.parameter, &state.area);
@@ -305,7 +305,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
     pub async fn reduce_scatter(
         self,
         buffers: ReduceScatterBuffers<'_>,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let area = &state.area;
@@ -339,7 +339,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
         self,
         prefix: Prefix,
         buffers: ReductionBuffers,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         in_order!(self => link, state, choice);
         let area = &state.area;

@@ -18,7 +18,7 @@ pub async fn fold<F: Fabric>(
     ranks: Range<usize>,
     own: Sge,
     result: Sge,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     operand: impl AsyncFn(usize, Sge) -> Result<Sge, Fault>,
 ) -> Result<(), Fault> {
     let Some(last) = ranks.clone().next_back() else { return Ok(()) };

@@ -25,7 +25,7 @@ pub use messages::{
     what_has_no_room_is_kept_and_delivered,
 };
 pub use multicast::{datagrams_reach_members_only, datagrams_survive_a_flood_whole};
-pub use rank::{ConformanceRank, run};
+pub use rank::{ConformanceRank, run, run_check};
 pub use waiting::{
     a_deadline_ends_a_wait, a_sleep_without_limit_lasts, helpers_are_woken_by_what_is_theirs,
     sleepers_are_woken_by_everything,
@@ -53,7 +53,7 @@ macro_rules! tests {
             #[test]
             fn $check() {
                 if let Some(makers) = Option::from(($makers)()) {
-                    $crate::conformance::run(makers, |rank| $crate::conformance::$check(rank));
+                    $crate::conformance::run_check(makers, $crate::conformance::$check);
                 }
             }
         )*

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use weft_bootstrap::threads;
-use weft_fabric::{Fabric, Staging};
+use weft_fabric::{Fabric, Staging, boxed};
 use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::{Shm, ShmOptions};
 use weft_fabric_sim::Chaos;
@@ -126,7 +126,7 @@ impl Drop for Alarm<'_> {
 /// Time after which a wait counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `body` on `n` ranks, each a thread.
+/// Runs `body` on `n` ranks, each a thread. The kind of the fabric is hidden from `body`, because a body then is compiled once.
 pub fn world(n: usize, setup: FabricSetup, body: &impl RankBody) {
     match setup.on {
         On::Shm { cma } => {
@@ -161,10 +161,11 @@ fn run<F: Fabric, C: FnOnce() -> F + Send>(
             let meeting = &meeting;
             scope.spawn(move || {
                 if setup.faults.is_empty() {
-                    start(connect(), setup, meeting, body);
+                    start(boxed(connect()), setup, meeting, body);
                 } else {
                     let plan: FaultPlan = setup.faults.parse().expect("a plan");
-                    start(FaultyFabric::new(connect(), plan), setup, meeting, body);
+                    let fabric = FaultyFabric::new(connect(), plan);
+                    start(boxed(fabric), setup, meeting, body);
                 }
             });
         }

@@ -16,6 +16,7 @@
 
 pub mod arithmetic;
 pub mod block;
+mod boxed;
 mod capabilities;
 mod codes;
 pub mod copies;
@@ -35,6 +36,7 @@ pub mod wait;
 mod watched;
 mod words;
 
+pub use boxed::boxed;
 pub use capabilities::Capabilities;
 pub use copies::{ByDistance, CacheDistance, Copies, CopyModel, Field, Unit};
 pub use counter::{Completion, Counter, CounterTarget, Counters};

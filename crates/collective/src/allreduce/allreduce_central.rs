@@ -30,7 +30,7 @@ pub(crate) fn combine_pair<F: Fabric>(
     own: Sge,
     other: Sge,
     result: Sge,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) {
     link.endpoint.fabric().charge(Work::Reduce(result.len()));
     if link.rank == 1 {
@@ -48,7 +48,7 @@ pub async fn central<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);

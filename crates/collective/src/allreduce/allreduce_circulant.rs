@@ -19,7 +19,7 @@ use weft_fabric::{Fabric, Fault};
 pub async fn circulant<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
     // With MPI_IN_PLACE, this rank's result overwrites an operand. By then, a sum contains this operand.

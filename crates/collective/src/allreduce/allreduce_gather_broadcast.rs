@@ -15,7 +15,7 @@ use weft_fabric::{Fabric, Fault};
 pub async fn gather_broadcast<F: Fabric>(
     link: &CommView<F>,
     buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     reduce::binomial(link, 0, buffers, op).await?;
     bcast::binomial(link, 0, buffers.result).await

@@ -19,7 +19,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 pub async fn k_nomial<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     radix: usize,
 ) -> Result<(), Fault> {
     assert!(radix >= 2, "an exchange of radix {radix}: at least 2");

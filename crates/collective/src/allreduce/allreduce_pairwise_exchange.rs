@@ -14,7 +14,7 @@ use weft_fabric::{Fabric, Fault};
 pub async fn pairwise_exchange<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let lower = rank::power_below(size);

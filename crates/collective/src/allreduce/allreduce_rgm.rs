@@ -24,7 +24,7 @@ pub async fn rgm<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     fan_in: usize,
     ends: ReleaseMode,
 ) -> Result<bool, Fault> {

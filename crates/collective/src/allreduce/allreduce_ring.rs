@@ -19,7 +19,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 pub async fn ring<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let blocks = BlockList::even(result, element, link.size());
     // With MPI_IN_PLACE, the result overwrites operands that are no longer needed.

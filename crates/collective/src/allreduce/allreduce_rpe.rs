@@ -23,7 +23,7 @@ pub async fn rpe<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<bool, Fault> {
     let slots = state.slots(link, WritePattern::Exchange, data.len());
     let Some(slots) = slots.enter(link).await? else { return Ok(false) };

@@ -38,7 +38,7 @@ pub async fn shm_read<F: Fabric>(
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
     root: Option<usize>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());
     if !area.direct(link).await? {
@@ -104,7 +104,7 @@ pub(super) async fn combine<F: Fabric>(
     at: usize,
     own: Sge,
     sum: Sge,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let operand = async |rank: usize, spare: Sge| {
         session.read(operands, rank, at, spare).await.map(|()| spare)

@@ -26,7 +26,7 @@ pub async fn shm_read_whole<F: Fabric>(
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
     at: usize,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<bool, Fault> {
     if !area.direct(link).await? {
         return Ok(false);

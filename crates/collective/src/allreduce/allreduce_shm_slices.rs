@@ -42,7 +42,7 @@ pub async fn shm_slices<F: Fabric>(
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
     root: Option<usize>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 {

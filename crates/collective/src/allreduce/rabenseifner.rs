@@ -19,7 +19,7 @@ use weft_fabric::{Fabric, Fault};
 pub async fn rabenseifner<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let fold = rank::Fold { size, groups: rank::power_below(size) };

@@ -15,7 +15,7 @@ pub async fn reduce_broadcast<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     hierarchy.whole.reduce(link, 0, buffers, op).await?;

@@ -24,7 +24,7 @@ pub async fn shm_last<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);

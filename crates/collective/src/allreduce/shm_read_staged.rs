@@ -34,7 +34,7 @@ pub async fn shm_read_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<bool, Fault> {
     let (me, size, element) = (link.rank, link.size(), element.max(1));
     if !area.direct(link).await? {

@@ -21,7 +21,7 @@ use weft_fabric::{Fabric, Fault};
 pub async fn swing<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     assert!(size.is_power_of_two(), "Swing over {size} ranks: a power of two");

@@ -23,7 +23,7 @@ pub async fn binomial<F: Fabric>(
     link: &CommView<F>,
     root: usize,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let mut sum = Accumulator::new(link, data);

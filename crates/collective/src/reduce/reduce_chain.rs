@@ -18,7 +18,7 @@ pub async fn chain<F: Fabric>(
     link: &CommView<F>,
     root: usize,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     segment: usize,
 ) -> Result<(), Fault> {
     let (me, last) = (link.rank, link.size() - 1);

@@ -21,7 +21,7 @@ pub async fn flat<F: Fabric>(
     link: &CommView<F>,
     root: usize,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     if link.rank != root {
         return link.send(root, data).await;

@@ -19,7 +19,7 @@ pub async fn k_nomial<F: Fabric>(
     link: &CommView<F>,
     root: usize,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     radix: usize,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());

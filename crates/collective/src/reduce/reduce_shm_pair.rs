@@ -26,7 +26,7 @@ pub async fn shm_pair<F: Fabric>(
     area: &ReleaseGather<F>,
     root: usize,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     if link.size() == 1 {
         result.copy_from(data);

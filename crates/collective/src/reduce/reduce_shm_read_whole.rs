@@ -24,7 +24,7 @@ pub async fn shm_read_whole<F: Fabric>(
     area: &ReleaseGather<F>,
     root: usize,
     buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<bool, Fault> {
     let result = if link.rank == root { buffers.result } else { Sge::EMPTY };
     allreduce::shm_read_whole(link, area, ReductionBuffers { result, ..buffers }, 0, op).await

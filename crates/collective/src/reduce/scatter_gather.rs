@@ -21,7 +21,7 @@ pub async fn scatter_gather<F: Fabric>(
     link: &CommView<F>,
     root: usize,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     let fold = rank::Fold { size, groups: rank::power_below(size) };

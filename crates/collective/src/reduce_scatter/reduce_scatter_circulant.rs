@@ -21,7 +21,7 @@ pub async fn circulant<F: Fabric>(
     link: &CommView<F>,
     data: &BlockList,
     result: Sge,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "a circulant graph with an operator that does not commute");
     let (me, size) = (link.rank, link.size());

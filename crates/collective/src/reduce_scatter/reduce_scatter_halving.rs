@@ -20,7 +20,7 @@ pub async fn recursive_halving<F: Fabric>(
     link: &CommView<F>,
     data: &BlockList,
     result: Sge,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "recursive halving with an operator that does not commute");
     let (me, size) = (link.rank, link.size());

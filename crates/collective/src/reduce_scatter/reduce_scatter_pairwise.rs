@@ -17,7 +17,7 @@ pub async fn pairwise<F: Fabric>(
     link: &CommView<F>,
     data: &BlockList,
     result: Sge,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "a pairwise exchange with an operator that does not commute");
     let (me, size) = (link.rank, link.size());

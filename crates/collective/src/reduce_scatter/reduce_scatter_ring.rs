@@ -18,7 +18,7 @@ pub async fn ring<F: Fabric>(
     link: &CommView<F>,
     data: &BlockList,
     result: Sge,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     assert!(op.commutes(), "a ring with an operator that does not commute");
     let (me, size) = (link.rank, link.size());

@@ -24,7 +24,7 @@ pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReduceScatterBuffers { data, lens, result, element }: ReduceScatterBuffers<'_>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<bool, Fault> {
     let at = lens[..link.rank].iter().sum();
     let own = ReductionBuffers { data, result, element };

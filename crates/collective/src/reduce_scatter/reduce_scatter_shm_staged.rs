@@ -26,7 +26,7 @@ pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReduceScatterBuffers { data, lens, result, element }: ReduceScatterBuffers<'_>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
     if size == 1 {

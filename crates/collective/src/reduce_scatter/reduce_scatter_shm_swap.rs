@@ -22,7 +22,7 @@ pub async fn shm_swap<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReduceScatterBuffers { data, lens, result, .. }: ReduceScatterBuffers<'_>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let me = link.rank;
     if link.size() == 1 {

@@ -17,7 +17,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 pub async fn reduce_scatterv<F: Fabric>(
     link: &CommView<F>,
     ReduceScatterBuffers { data, lens, result, element }: ReduceScatterBuffers<'_>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let at_root = link.rank == 0;
     let room = local_ops::stage(link, data, if at_root { data.len() } else { 0 });

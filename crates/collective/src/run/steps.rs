@@ -101,7 +101,7 @@ impl<F: Fabric> Level<F> {
         link: &CommView<F>,
         root: usize,
         buffers: ReductionBuffers,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         let call = buffers.key(op);
         let view = self.prepare(link, CollectiveKind::Reduce, call);
@@ -113,7 +113,7 @@ impl<F: Fabric> Level<F> {
         &self,
         link: &CommView<F>,
         buffers: ReductionBuffers,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         let call = buffers.key(op);
         let view = self.prepare(link, CollectiveKind::Allreduce, call);
@@ -125,7 +125,7 @@ impl<F: Fabric> Level<F> {
         &self,
         link: &CommView<F>,
         buffers: ReduceScatterBuffers<'_>,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         let ReduceScatterBuffers { data, lens, element, .. } = buffers;
         let equal = lens.iter().all(|&len| len == lens[0]);
@@ -142,7 +142,7 @@ impl<F: Fabric> Level<F> {
         link: &CommView<F>,
         prefix: Prefix,
         buffers: ReductionBuffers,
-        op: &(impl ElementReduction + ?Sized),
+        op: &dyn ElementReduction,
     ) -> Result<(), Fault> {
         let call = buffers.key(op);
         let view = self.prepare(link, prefix.operation(), call);

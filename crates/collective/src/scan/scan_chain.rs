@@ -23,7 +23,7 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
 pub async fn chain<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     prefix: Prefix,
 ) -> Result<(), Fault> {
     if link.rank == 0 {

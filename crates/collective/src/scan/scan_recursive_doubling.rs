@@ -16,7 +16,7 @@ use weft_fabric::{Fabric, Fault};
 pub async fn recursive_doubling<F: Fabric>(
     link: &CommView<F>,
     ReductionBuffers { data, result, .. }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     prefix: Prefix,
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());

@@ -29,7 +29,7 @@ pub async fn shm_read<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     prefix: Prefix,
 ) -> Result<bool, Fault> {
     let (me, size) = (link.rank, link.size());

@@ -34,7 +34,7 @@ pub async fn shm_slices<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     prefix: Prefix,
 ) -> Result<(), Fault> {
     let (me, size, total) = (link.rank, link.size(), data.len());

@@ -28,7 +28,7 @@ pub async fn shm_staged<F: Fabric>(
     link: &CommView<F>,
     area: &ReleaseGather<F>,
     ReductionBuffers { data, result, element }: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
     prefix: Prefix,
 ) -> Result<(), Fault> {
     let (me, element) = (link.rank, element.max(1));

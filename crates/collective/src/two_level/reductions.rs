@@ -12,7 +12,7 @@ use crate::{
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// Returns true if operands are combined in the order of ranks, or if the operator commutes.
-fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &(impl ElementReduction + ?Sized)) -> bool {
+fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &dyn ElementReduction) -> bool {
     op.commutes() || hierarchy.layout.is_contiguous()
 }
 
@@ -22,7 +22,7 @@ pub async fn reduce<F: Fabric>(
     state: &CollectiveState<F>,
     root: usize,
     buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
@@ -54,7 +54,7 @@ pub async fn allreduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
@@ -73,7 +73,7 @@ pub async fn reduce_scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     buffers: ReduceScatterBuffers<'_>,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !in_order(&hierarchy, op) {
@@ -117,7 +117,7 @@ pub async fn scan<F: Fabric>(
     state: &CollectiveState<F>,
     prefix: Prefix,
     buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link);
     if !hierarchy.layout.is_contiguous() {
@@ -142,7 +142,7 @@ async fn below<F: Fabric>(
     link: &CommView<F>,
     hierarchy: &Hierarchy<F>,
     buffers: ReductionBuffers,
-    op: &(impl ElementReduction + ?Sized),
+    op: &dyn ElementReduction,
 ) -> Result<Option<Staging>, Fault> {
     let (node, _) = hierarchy.layout.places[link.rank];
     let data = buffers.data;

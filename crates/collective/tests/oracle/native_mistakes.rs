@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use weft_collective::{CommView, Members, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{ArrivedMessage, Fabric, Fault, Head, Sge};
+use weft_fabric::{ArrivedMessage, Fabric, Fault, Head, Sge, boxed};
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 use weft_p2p::stream::StreamSizes;
 use weft_p2p::{MatchingContext, ProtocolLimits};
@@ -53,7 +53,7 @@ fn receive<P: Future<Output = ()> + 'static>(talk: impl Fn(Sim) -> P) -> Option<
             if sim.rank() == 0 {
                 return Box::pin(talk(sim));
             }
-            let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
+            let engine = Engine::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::default());
             let (endpoint, members) = (engine.endpoint().clone(), members.clone());
             let (context, via) = (MatchingContext(3), Via::Native);
             let reception = Reception::default();

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 use weft_collective::{CommView, Members, Reception, Via};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fault, Sge};
-use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_fabric::{Fabric, Fault, Sge, boxed};
+use weft_fabric_sim::{Machine, SimOptions, run};
 use weft_p2p::stream::{StreamCounts, StreamSizes};
 use weft_p2p::{MatchingContext, ProtocolLimits};
 use weft_process::Engine;
@@ -20,7 +20,7 @@ enum Pass {
 }
 
 /// Has all ranks wait for each other.
-async fn meet(link: &CommView<Sim>) -> Result<(), Fault> {
+async fn meet(link: &CommView<Box<dyn Fabric>>) -> Result<(), Fault> {
     if link.rank > 0 {
         link.send(0, Sge::EMPTY).await?;
         return link.recv(0, Sge::EMPTY).await;
@@ -52,14 +52,15 @@ fn time<P: Future<Output = Result<(), Fault>> + 'static>(
     via: Via,
     sizes: StreamSizes,
     pass: Pass,
-    program: impl Fn(CommView<Sim>) -> P + Clone + 'static,
+    program: impl Fn(CommView<Box<dyn Fabric>>) -> P + Clone + 'static,
 ) -> (f64, Vec<StreamCounts>) {
     let machine = Rc::new(Machine::load("collgm").unwrap());
     let members = Members::world(ranks);
     let counts: Rc<[Cell<StreamCounts>]> = (0..ranks).map(|_| Cell::default()).collect();
     let start = Rc::new(Cell::new(0));
     let outcome = run(&machine, SimOptions::new(ranks), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
+        let engine =
+            Engine::new(boxed(sim.clone()), WaitPolicy::new(true), ProtocolLimits::default());
         let endpoint = engine.endpoint().clone();
         assert!(endpoint.streams().set_sizes(sizes));
         let (rank, members, context) = (engine.rank(), members.clone(), MatchingContext(3));
@@ -83,7 +84,7 @@ fn time<P: Future<Output = Result<(), Fault>> + 'static>(
             }
             let before = events();
             if rank == 0 {
-                start.set(link.endpoint.fabric().clock());
+                start.set(sim.clock());
             }
             program(view()).await.unwrap();
             counts[rank].set(since(&before, &events()));

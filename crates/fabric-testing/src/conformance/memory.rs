@@ -11,7 +11,7 @@ const LENGTHS: [usize; 9] = [0, 1, 7, 8, 63, 64, 4097, 65_536, 300_001];
 
 /// Checks that allocated memory has the requested length, begins at a multiple of 64 bytes, and is zero even if it was used before.
 /// An exabyte is refused with a fault.
-pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn allocated_memory_is_zero_and_used_again(rank: &ConformanceRank) {
     for _ in 0..3 {
         let mut regions = Vec::new();
         for len in LENGTHS.into_iter().chain(1..100) {
@@ -34,7 +34,7 @@ pub fn allocated_memory_is_zero_and_used_again<F: Fabric>(rank: &ConformanceRank
 }
 
 /// Checks that a rank that sees the flag sees all of the data, repeatedly over the same memory.
-pub fn flags_come_after_their_data<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn flags_come_after_their_data(rank: &ConformanceRank) {
     let (to, from) = neighbours(rank);
     for len in LENGTHS {
         let rounds = if len > 10_000 { 20 } else { 100 };
@@ -65,19 +65,19 @@ pub fn flags_come_after_their_data<F: Fabric>(rank: &ConformanceRank<F>) {
     }
 }
 
-fn flag_names<F: Fabric>(rank: &ConformanceRank<F>, mine: RemoteFlag) -> Vec<RemoteFlag> {
+fn flag_names(rank: &ConformanceRank, mine: RemoteFlag) -> Vec<RemoteFlag> {
     let at = rank.gather_addresses(mine.at);
     at.into_iter().map(|at| RemoteFlag { at, waking: mine.waking }).collect()
 }
 
-fn neighbours<F: Fabric>(rank: &ConformanceRank<F>) -> (usize, usize) {
+fn neighbours(rank: &ConformanceRank) -> (usize, usize) {
     let size = rank.size();
     ((rank.rank() + 1) % size, (rank.rank() + size - 1) % size)
 }
 
 /// Checks that an immediate's counter includes the immediates that came before anybody asked for the counter. When an immediate is
 /// counted its data is there, and no message is mistaken for an immediate.
-pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn immediates_are_counted_even_before_they_are_asked_for(rank: &ConformanceRank) {
     let (to, _) = neighbours(rank);
     let len = 5000;
     let region = rank.fabric.allocate(len).unwrap();
@@ -115,7 +115,7 @@ pub fn immediates_are_counted_even_before_they_are_asked_for<F: Fabric>(rank: &C
 }
 
 /// Lets all ranks add to and swap words of rank 0. Checks that nothing is lost and every result is unique.
-pub fn atomics_are_atomic<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn atomics_are_atomic(rank: &ConformanceRank) {
     const ADDS: u64 = 1000;
     let region = rank.fabric.allocate(16).unwrap();
     let words = rank.gather_addresses(region.remote);
@@ -167,7 +167,7 @@ pub fn atomics_are_atomic<F: Fabric>(rank: &ConformanceRank<F>) {
 
 /// Checks that every byte of a neighbour's memory can be read and written, allocated or exposed. A fabric that does not reach
 /// exposed memory says so in its capabilities and refuses the operation when it is posted.
-pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn reads_and_writes_reach_exposed_memory(rank: &ConformanceRank) {
     let (to, from) = neighbours(rank);
     let direct = rank.fabric.capabilities(to).direct;
     if !direct {
@@ -217,7 +217,7 @@ pub fn reads_and_writes_reach_exposed_memory<F: Fabric>(rank: &ConformanceRank<F
 }
 
 /// Checks that an address that a peer could forge is refused when the operation is posted, and that no memory is touched.
-pub fn bad_addresses_are_refused<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn bad_addresses_are_refused(rank: &ConformanceRank) {
     let fabric = &rank.fabric;
     let region = fabric.allocate(4096).unwrap();
     let good = rank.gather_addresses(region.remote);

@@ -4,7 +4,7 @@ use super::rank::{ConformanceRank, pattern, sge};
 use weft_fabric::{Fabric, Head, PostOutcome, Sge};
 
 /// Checks that ranks are numbered from 0, and that the limits that a fabric reports for a peer are consistent and never change.
-pub fn ranks_know_who_they_are<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn ranks_know_who_they_are(rank: &ConformanceRank) {
     let fabric = &rank.fabric;
     assert_eq!(fabric.size(), rank.size());
     let all = rank.gather([fabric.rank() as u64, 0]);
@@ -19,7 +19,7 @@ pub fn ranks_know_who_they_are<F: Fabric>(rank: &ConformanceRank<F>) {
 }
 
 /// Sends messages of all lengths up to 300 bytes, then of some up to the maximum, to all ranks including the sender.
-pub fn every_length_arrives<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn every_length_arrives(rank: &ConformanceRank) {
     let max = (0..rank.size()).map(|p| rank.fabric.capabilities(p).send_max).min().unwrap();
     let lengths = (0..=max.min(300)).chain((1..40).map(|i| max * i / 40)).chain([max - 1, max]);
     for (i, len) in lengths.enumerate() {
@@ -37,7 +37,7 @@ pub fn every_length_arrives<F: Fabric>(rank: &ConformanceRank<F>) {
 
 /// Lets all ranks send to all ranks without waiting. Checks that the messages of each sender are in order, whatever their lengths
 /// and the order in which senders are served.
-pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn messages_of_a_peer_keep_their_order(rank: &ConformanceRank) {
     const MESSAGES: usize = 2000;
     let size = rank.size();
     let max = (0..size).map(|peer| rank.fabric.capabilities(peer).send_max).min().unwrap();
@@ -75,7 +75,7 @@ pub fn messages_of_a_peer_keep_their_order<F: Fabric>(rank: &ConformanceRank<F>)
 }
 
 /// Checks that a flood of one sender does not keep the messages of other senders from being received, if those have left.
-pub fn nobody_is_starved<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn nobody_is_starved(rank: &ConformanceRank) {
     const FLOOD: u64 = 50_000;
     const SWEEP: u64 = 64;
     // Number of messages within the minimum of credits of any fabric, so that they leave before anything is received.
@@ -110,7 +110,7 @@ pub fn nobody_is_starved<F: Fabric>(rank: &ConformanceRank<F>) {
 }
 
 /// Checks that a payload up to `inline_max` may be overwritten after the call, whether there is room or not.
-pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn short_payloads_are_taken_at_once(rank: &ConformanceRank) {
     const MESSAGES: u64 = 5000;
     let peer = (rank.rank() + 1) % rank.size();
     let len = rank.fabric.capabilities(peer).inline_max;
@@ -131,7 +131,7 @@ pub fn short_payloads_are_taken_at_once<F: Fabric>(rank: &ConformanceRank<F>) {
 }
 
 /// Sends 100 000 messages, some of them long, to a rank that does not poll. Checks that all arrive later.
-pub fn what_has_no_room_is_kept_and_delivered<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn what_has_no_room_is_kept_and_delivered(rank: &ConformanceRank) {
     const MESSAGES: u64 = 100_000;
     let last = rank.size() - 1;
     let is_long = |i: u64| i % 100 == 50;

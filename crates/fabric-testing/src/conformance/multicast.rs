@@ -8,7 +8,7 @@ const OTHER: GroupId = GroupId(8);
 /// Number of datagrams that a member wants to see.
 const WANTED: usize = 20;
 
-fn listen<F: Fabric>(rank: &ConformanceRank<F>) -> Option<(Datagram, Vec<u8>)> {
+fn listen(rank: &ConformanceRank) -> Option<(Datagram, Vec<u8>)> {
     let mut into = vec![0; rank.fabric.capabilities(0).multicast_max];
     let datagram = rank.fabric.receive_multicast(sge(&mut into))?;
     into.truncate(datagram.len);
@@ -29,7 +29,7 @@ fn number_of(bytes: &[u8], max: usize) -> u64 {
 }
 
 /// Lets rank 0 send until every member has reported that it has seen enough. Some ranks are not members.
-pub fn datagrams_reach_members_only<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn datagrams_reach_members_only(rank: &ConformanceRank) {
     let max = rank.fabric.capabilities(0).multicast_max;
     if max == 0 {
         eprintln!("SKIPPED: the fabric has no multicast");
@@ -87,7 +87,7 @@ pub fn datagrams_reach_members_only<F: Fabric>(rank: &ConformanceRank<F>) {
 
 /// Lets all ranks send at once, faster than they read. Checks that no datagram arrives in part, and that after the flood a datagram
 /// that is repeated often enough arrives.
-pub fn datagrams_survive_a_flood_whole<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn datagrams_survive_a_flood_whole(rank: &ConformanceRank) {
     let max = rank.fabric.capabilities(0).multicast_max;
     if max == 0 {
         eprintln!("SKIPPED: the fabric has no multicast");

@@ -1,10 +1,11 @@
 //! A rank of a world under test: its fabric, and a table on which the ranks agree without the fabric.
 
 use super::Maker;
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use weft_fabric::{
-    ArrivedMessage, Completion, Counter, Fabric, Head, PostOutcome, RemoteAddr, Sge,
+    ArrivedMessage, Completion, Counter, Fabric, Head, PostOutcome, RemoteAddr, Sge, boxed,
 };
 
 /// Time after which a wait counts as one that never ends. It is far beyond what a loaded machine needs.
@@ -49,14 +50,28 @@ pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&ConformanceRank<F>)
                 })
             })
             .collect();
-        let results: Vec<_> = handles.into_iter().map(|handle| handle.join()).collect();
-        // The first cause is reported, not the ranks that only gave up because of it.
-        let mut payloads: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-        payloads.sort_by_key(|p| p.downcast_ref::<&str>().is_some_and(|&text| text == GAVE_UP));
-        if let Some(payload) = payloads.into_iter().next() {
-            std::panic::resume_unwind(payload);
-        }
+        report(handles.into_iter().map(|handle| handle.join()).collect());
     });
+}
+
+/// Runs a check on every rank of a world of any kind of fabric. All kinds share the code of the checks.
+pub fn run_check<F: Fabric>(makers: Vec<Maker<F>>, check: fn(&ConformanceRank)) {
+    let hidden = |make: Maker<F>| Box::new(move || boxed(make())) as Maker<Box<dyn Fabric>>;
+    run_hidden(makers.into_iter().map(hidden).collect(), check);
+}
+
+fn run_hidden(makers: Vec<Maker<Box<dyn Fabric>>>, check: fn(&ConformanceRank)) {
+    run(makers, check);
+}
+
+/// Panics as the first rank did that failed by itself. Ranks that only gave up because of it come last.
+fn report(results: Vec<std::thread::Result<()>>) {
+    let mut payloads: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    let gave_up = |p: &Box<dyn Any + Send>| p.downcast_ref() == Some(&GAVE_UP);
+    let first = payloads.iter().position(|payload| !gave_up(payload)).unwrap_or(0);
+    if !payloads.is_empty() {
+        std::panic::resume_unwind(payloads.swap_remove(first));
+    }
 }
 
 const GAVE_UP: &str = "another rank failed";
@@ -72,7 +87,7 @@ impl Drop for Guard<'_> {
 }
 
 /// A rank of the world, in a thread of its own.
-pub struct ConformanceRank<'t, F> {
+pub struct ConformanceRank<'t, F = Box<dyn Fabric>> {
     /// The fabric under test. It is dropped in the thread that made it, after all ranks have done their checks.
     pub fabric: F,
     table: &'t Table,

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Checks that a wait whose deadline has passed ends with [`FaultCause::TimedOut`], unless its counter has reached the value. Then
 /// the wait ends well, however late.
-pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn a_deadline_ends_a_wait(rank: &ConformanceRank) {
     let counter = rank.fabric.counters().allocate();
     let value = rank.fabric.counters().value(counter);
     let cx = &mut Context::from_waker(Waker::noop());
@@ -34,15 +34,11 @@ pub fn a_deadline_ends_a_wait<F: Fabric>(rank: &ConformanceRank<F>) {
 }
 
 /// Sleeps whenever there is nothing to do, without spinning. This is the hardest case for wake-ups.
-fn sleep_until<F: Fabric>(rank: &ConformanceRank<F>, ready: impl FnMut() -> bool) {
+fn sleep_until(rank: &ConformanceRank, ready: impl FnMut() -> bool) {
     sleep_at(&*rank.fabric.sleeper(), rank, ready);
 }
 
-fn sleep_at<F: Fabric>(
-    sleeper: &dyn Sleep,
-    rank: &ConformanceRank<F>,
-    mut ready: impl FnMut() -> bool,
-) {
+fn sleep_at(sleeper: &dyn Sleep, rank: &ConformanceRank, mut ready: impl FnMut() -> bool) {
     let mut ready = || {
         while rank.fabric.progress() {}
         ready()
@@ -64,7 +60,7 @@ fn sleep_at<F: Fabric>(
 
 /// Passes a token around the ranks as message, flag, immediate, atomic and (if none are lost) datagram. All other ranks sleep, or
 /// are about to, at every step.
-pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn sleepers_are_woken_by_everything(rank: &ConformanceRank) {
     const LAPS: u64 = 300;
     let fabric = &rank.fabric;
     let to = (rank.rank() + 1) % rank.size();
@@ -135,7 +131,7 @@ pub fn sleepers_are_woken_by_everything<F: Fabric>(rank: &ConformanceRank<F>) {
 
 /// Checks that a sleep without limit lasts while nothing comes, so that a sleeping rank takes no processor. Naps of a millisecond
 /// are allowed.
-pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn a_sleep_without_limit_lasts(rank: &ConformanceRank) {
     const TIME: Duration = Duration::from_millis(100);
     /// Maximum number of sleeps: one per millisecond, and some more.
     const MOST: u32 = 200;
@@ -178,7 +174,7 @@ pub fn a_sleep_without_limit_lasts<F: Fabric>(rank: &ConformanceRank<F>) {
 
 /// Checks that a helper is woken by solicited messages, by completed reads, and by room for operations that were kept back. (No
 /// promise is made that nothing else wakes it.)
-pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &ConformanceRank<F>) {
+pub fn helpers_are_woken_by_what_is_theirs(rank: &ConformanceRank) {
     const LAPS: u64 = 300;
     let fabric = &rank.fabric;
     let place = &*fabric.helper();
@@ -216,7 +212,7 @@ pub fn helpers_are_woken_by_what_is_theirs<F: Fabric>(rank: &ConformanceRank<F>)
 }
 
 /// Checks that a sender whose messages found no room sleeps until the receiver has made some.
-fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &ConformanceRank<F>) {
+fn a_full_peer_wakes_its_sender(place: &dyn Sleep, rank: &ConformanceRank) {
     let last = rank.size() - 1;
     let other = if rank.rank() == last { 0 } else { last };
     let len = rank.fabric.capabilities(other).send_max;
@@ -248,7 +244,7 @@ fn a_full_peer_wakes_its_sender<F: Fabric>(place: &dyn Sleep, rank: &Conformance
 }
 
 /// Checks that a datagram wakes its receivers. The sender repeats it until all have answered.
-fn datagrams_wake<F: Fabric>(rank: &ConformanceRank<F>) {
+fn datagrams_wake(rank: &ConformanceRank) {
     if rank.fabric.capabilities(0).multicast_max == 0 || rank.size() == 1 {
         return;
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use weft_channel::multicast::{MulticastLimits, MulticastMember, ReleaseMode};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, FabricExt, GroupId, Sge};
+use weft_fabric::{Fabric, FabricExt, GroupId, Sge, boxed};
 use weft_fabric_sim::units::Chance;
 use weft_fabric_sim::{Chaos, SimOptions, run};
 use weft_fabric_testing::world::{FabricSetup, RankBody, SETUPS, TestRank, bytes, pattern, world};
@@ -173,7 +173,8 @@ fn a_sleeper_wakes_for_what_is_overdue() {
 fn virtual_time_reaches_what_is_overdue() {
     let chaos = Chaos { loss: Some(Chance(1.0)), ..Chaos::default() };
     let program = |sim: weft_fabric_sim::Sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), weft_p2p::ProtocolLimits::default());
+        let engine =
+            Engine::new(boxed(sim), WaitPolicy::new(true), weft_p2p::ProtocolLimits::default());
         let inside = engine.clone();
         engine.run(async move {
             let endpoint = inside.endpoint().clone();

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_bootstrap::threads;
 use weft_collective::algorithm::Carrier;
 use weft_collective::{RankPlacement, SelectionKey};
-use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, boxed};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
@@ -24,7 +24,7 @@ fn on_shared_memory(plan: &PatternPlan) -> Result<Vec<Laps>, PatternError> {
         let mut policy = WaitPolicy::new(false);
         policy.nap = std::time::Duration::from_millis(2);
         let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
-        let rank = PatternRank::new(shm, policy, ProtocolLimits::default(), &world);
+        let rank = PatternRank::new(boxed(shm), policy, ProtocolLimits::default(), &world);
         let laps = rank.block_on();
         through.fetch_add(1, Ordering::SeqCst);
         while through.load(Ordering::SeqCst) < plan.ranks {
@@ -53,9 +53,13 @@ fn simulated_on<F: Fabric>(
     let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
     let first = Rc::new(RefCell::new(None));
     let outcome = run(machine, SimOptions::new(plan.ranks), |sim| {
-        let program =
-            PatternRank::new(fabric(sim), WaitPolicy::new(true), ProtocolLimits::default(), &world)
-                .program();
+        let program = PatternRank::new(
+            boxed(fabric(sim)),
+            WaitPolicy::new(true),
+            ProtocolLimits::default(),
+            &world,
+        )
+        .program();
         let first = first.clone();
         async move { program.await.map_err(|error| *first.borrow_mut() = Some(error)).ok() }
     });

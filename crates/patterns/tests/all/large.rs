@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weft_collective::algorithm::{Algorithm, Carrier};
 use weft_collective::{RankPlacement, SelectionKey};
+use weft_fabric::boxed;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric_sim::{Machine, SimOptions, run};
 use weft_p2p::ProtocolLimits;
@@ -20,8 +21,9 @@ fn simulated(machine: &Rc<Machine>, plan: &PatternPlan) -> Vec<f64> {
     let world = PatternWorld::new(plan.clone()).expect("a plan that fits");
     let failed = Rc::new(RefCell::new(None));
     let outcome = run(machine, SimOptions::new(plan.ranks), |sim| {
-        let rank = PatternRank::new(sim, WaitPolicy::new(true), ProtocolLimits::default(), &world)
-            .program();
+        let rank =
+            PatternRank::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::default(), &world)
+                .program();
         let failed = failed.clone();
         async move { rank.await.map_err(|error| *failed.borrow_mut() = Some(error)).ok() }
     });

@@ -14,7 +14,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use weft_collective::CollectiveKind;
 use weft_collective::algorithm::{Carrier, Method};
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, boxed};
 use weft_process::{Active, Comm, Executor, PersistentTask};
 
 const STARTS: usize = 20;
@@ -112,7 +112,7 @@ fn nothing_is_registered_again() {
     let notes = Arc::new(Notes::default());
     for ranks in [2, 4] {
         let calls = calls::all(ranks, &[form(4), form(500), form(2000)]);
-        share_on(ranks, Counting, Again, calls, &notes);
+        share_on(ranks, |shm| boxed(Counting(shm)), Again, calls, &notes);
     }
     let most = MOST.lock().expect("no panic");
     for (name, [allocations, exposed]) in &*most {

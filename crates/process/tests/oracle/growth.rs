@@ -12,10 +12,10 @@ use weft_collective::{
     CollectiveKind, ElementReduction, Prefix, Selection, SelectionKey, SelectionReason,
 };
 use weft_datatype::{Basic, Predefined};
-use weft_fabric::Sge;
 use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, Sge, boxed};
 use weft_fabric_sim::units::Count;
-use weft_fabric_sim::{Machine, Sim, SimOptions, run};
+use weft_fabric_sim::{Machine, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine, Error, Group, Root};
 
@@ -52,7 +52,7 @@ fn machine(ranks: usize) -> Rc<Machine> {
     Rc::new(machine)
 }
 
-async fn call(comm: &Rc<Comm<Sim>>, operation: CollectiveKind) -> Result<(), Error> {
+async fn call(comm: &Rc<Comm<Box<dyn Fabric>>>, operation: CollectiveKind) -> Result<(), Error> {
     let data = || Buffer::phantom(8, Predefined::new().of(Basic::INT).clone());
     let op = || Rc::new(Nothing);
     // Neither the leader of a node nor on the first node.
@@ -81,7 +81,7 @@ fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
     let (selection, before) = (Rc::new(selection), LIVE.get());
     MOST.set(before);
     let outcome = run(&machine, SimOptions::new(ranks), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
+        let engine = Engine::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::default());
         let comm = Comm::world_of(&engine, group.clone());
         comm.select(selection.clone());
         engine.run(async move {

@@ -10,8 +10,8 @@ use weft_collective::algorithm::{Algorithm, Carrier, Requirement};
 use weft_collective::arena::ROOMS;
 use weft_collective::catalog::ALGORITHMS;
 use weft_collective::{CollectiveKind, slots};
-use weft_fabric::Fabric;
 use weft_fabric::copies::{Caches, PastCaches};
+use weft_fabric::{Fabric, boxed};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::{machine, together};
@@ -87,10 +87,10 @@ fn two_ranks_whose_distance_changes() {
     let far = AtomicU64::new(0);
     let changing = |shm: Shm| {
         shm.copies().assume(Caches::Changing, true);
-        shm
+        boxed(shm)
     };
-    let count = |shm: &Shm| {
-        far.fetch_add(shm.copies().count_far(), Ordering::Relaxed);
+    let count = |fabric: &dyn Fabric| {
+        far.fetch_add(fabric.copies().count_far(), Ordering::Relaxed);
     };
     share_to_the_end(2, (changing, count), Blocking, calls, &notes);
     let far = far.into_inner();
@@ -105,10 +105,10 @@ fn three_ranks_that_copy_past_the_caches() {
     let past = AtomicU64::new(0);
     let copying = |shm: Shm| {
         shm.copies().past_caches(PastCaches::From(64));
-        shm
+        boxed(shm)
     };
-    let count = |shm: &Shm| {
-        past.fetch_add(shm.copies().counted_past(), Ordering::Relaxed);
+    let count = |fabric: &dyn Fabric| {
+        past.fetch_add(fabric.copies().counted_past(), Ordering::Relaxed);
     };
     share_to_the_end(3, (copying, count), Blocking, calls, &notes);
     let past = past.into_inner();

@@ -8,7 +8,7 @@ use weft_collective::catalog::ALGORITHMS;
 use weft_collective::{CollectiveKind, Selection};
 use weft_datatype::{Basic, Predefined, PredefinedOp};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Staging};
+use weft_fabric::{Fabric, Staging, boxed};
 use weft_fabric_sim::explore::Explored;
 use weft_fabric_sim::{SimOptions, explore};
 use weft_fabric_testing::machine::machine;
@@ -137,7 +137,7 @@ fn explored(ranks: usize, seeds: std::ops::Range<u64>) -> Explored {
     let machine = machine(2);
     let steps = 24;
     let found = explore(&machine, SimOptions::new(ranks), seeds, |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
+        let engine = Engine::new(boxed(sim), WaitPolicy::new(true), LIMITS);
         let world = Comm::world(&engine);
         let seed = 77;
         engine.run(async move { overlap(world, steps, seed).await })
@@ -223,7 +223,7 @@ fn memory_of_freed_communicators_is_lent_again_under_random_delays() {
     let mut tried = 0;
     for algorithm in written {
         let found = explore(&machine(1), SimOptions::new(4), 0..100, |sim| {
-            let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
+            let engine = Engine::new(boxed(sim), WaitPolicy::new(true), LIMITS);
             let world = Comm::world(&engine);
             let mut selection = Selection::default();
             selection.ask(CollectiveKind::Allreduce, Some(algorithm.usual()));

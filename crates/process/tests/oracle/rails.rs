@@ -4,9 +4,9 @@ use fastrand::Rng;
 use std::rc::Rc;
 use weft_datatype::{Basic, Predefined};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{FabricExt, Staging};
+use weft_fabric::{Fabric, FabricExt, Staging, boxed};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
-use weft_fabric_sim::{Death, Machine, RunOutcome, Sim, SimOptions, run};
+use weft_fabric_sim::{Death, Machine, RunOutcome, SimOptions, run};
 use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Buffer, Comm, Destination, Engine, Origin};
 
@@ -30,7 +30,7 @@ fn with(rates: &[f64]) -> Rc<Machine> {
     Rc::new(machine)
 }
 
-async fn move_one(comm: &Rc<Comm<Sim>>, data: &Buffer, tag: i32) {
+async fn move_one(comm: &Rc<Comm<Box<dyn Fabric>>>, data: &Buffer, tag: i32) {
     let active = match comm.rank() {
         0 => comm.isend(data, Destination::Rank(1), tag, SendMode::Standard),
         _ => comm.irecv(data, Origin::Rank(0), Some(tag)),
@@ -41,7 +41,8 @@ async fn move_one(comm: &Rc<Comm<Sim>>, data: &Buffer, tag: i32) {
 /// Returns the time in seconds of one message of `len` bytes, after some long messages.
 fn seconds(machine: &Rc<Machine>, len: usize) -> f64 {
     let outcome = run(machine, SimOptions::new(2), |sim| {
-        let engine = Engine::new(sim.clone(), WaitPolicy::new(true), ProtocolLimits::default());
+        let engine =
+            Engine::new(boxed(sim.clone()), WaitPolicy::new(true), ProtocolLimits::default());
         async move {
             let comm = Comm::world(&engine);
             let body = async move {
@@ -82,7 +83,7 @@ fn equal_rails_on_one_bus_carry_equal_fragments() {
     let machine = Rc::new(Machine::load("em64t").expect("a machine"));
     for len in [128 << 10, 256 << 10, 512 << 10] {
         let outcome = run(&machine, SimOptions::new(2).trace(), |sim| {
-            let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
+            let engine = Engine::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::default());
             async move {
                 let comm = Comm::world(&engine);
                 let body = async move {
@@ -105,7 +106,7 @@ fn equal_rails_on_one_bus_carry_equal_fragments() {
 fn contents(machine: &Rc<Machine>, options: SimOptions) -> RunOutcome<usize> {
     let seed = options.seed;
     let outcome = run(machine, options, |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::default());
+        let engine = Engine::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::default());
         async move {
             let comm = Comm::world(&engine);
             let body = async move {

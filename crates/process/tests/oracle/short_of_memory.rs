@@ -10,7 +10,7 @@ use weft_collective::catalog::ALGORITHMS;
 use weft_collective::{AlgorithmChoice, CollectiveKind, Selection};
 use weft_datatype::{Basic, ElementSpacing, Predefined, PredefinedOp};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Sge};
+use weft_fabric::{Fabric, Sge, boxed};
 use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
 use weft_p2p::ProtocolLimits;
@@ -125,7 +125,7 @@ fn short(ranks: usize) {
                     FaultyFabric::new(Shm::connect(&mut bootstrap).expect("connected"), plan);
                 let mut policy = WaitPolicy::new(false);
                 policy.nap = std::time::Duration::from_millis(2);
-                let engine = Engine::new(fabric, policy, ProtocolLimits::default());
+                let engine = Engine::new(boxed(fabric), policy, ProtocolLimits::default());
                 engine.block_on(&Single, program(Comm::world(&engine), outcomes));
                 through.fetch_add(1, Ordering::SeqCst);
                 while through.load(Ordering::SeqCst) < ranks || !engine.endpoint().fabric().idle() {

@@ -1,9 +1,10 @@
 //! A receive that waits for a network progresses the network, since polls without progress bring nothing.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use weft_bootstrap::SingleProcess;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{ArrivedMessage, Capabilities, Fabric, Facets, Sge};
+use weft_fabric::{ArrivedMessage, Capabilities, Fabric, Facets, Sge, boxed};
 use weft_fabric_shm::Shm;
 use weft_p2p::{ProtocolLimits, SendMode};
 use weft_process::{Comm, Destination, Engine, Origin, Single};
@@ -19,7 +20,7 @@ struct Network {
     far: bool,
     away: Cell<u32>,
     vain: Cell<u32>,
-    most: Cell<u32>,
+    most: Rc<Cell<u32>>,
 }
 
 macro_rules! pass_on {
@@ -107,14 +108,15 @@ impl Fabric for Network {
 /// Returns the maximum number of failed polls in a row of a receive whose message is on its way.
 fn looks_in_vain(far: bool) -> u32 {
     let inner = Shm::connect(&mut SingleProcess::new()).unwrap();
-    let (away, vain, most) = Default::default();
-    let network = Network { inner, far, away, vain, most };
-    let engine = Engine::new(network, WaitPolicy::new(true), ProtocolLimits::default());
+    let most = Rc::new(Cell::new(0));
+    let (away, vain) = Default::default();
+    let network = Network { inner, far, away, vain, most: most.clone() };
+    let engine = Engine::new(boxed(network), WaitPolicy::new(true), ProtocolLimits::default());
     let comm = Comm::world(&engine);
     comm.send_run(&Single, Sge::EMPTY, Destination::Rank(0), 1, SendMode::Standard).unwrap();
     let status = comm.recv_run(&Single, Sge::EMPTY, Origin::Rank(0), Some(1)).unwrap();
     assert_eq!(status.tag, 1);
-    engine.endpoint().fabric().most.get()
+    most.get()
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use weft_bootstrap::threads;
 use weft_datatype::{Basic, Predefined, Type};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Sge, Staging};
+use weft_fabric::{Fabric, Sge, Staging, boxed};
 use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::{Shm, ShmOptions};
 use weft_fabric_sim::{Chaos, Machine, SimOptions, run};
@@ -58,7 +58,7 @@ pub fn simulate(machine: &str, ranks: usize, seed: u64, program: impl Program) {
     let chaos = Chaos { loss: None, ..Chaos::rough() };
     let options = SimOptions::new(ranks).seed(seed).chaos(chaos);
     let outcome = run(&Rc::new(machine), options, |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
+        let engine = Engine::new(boxed(sim), WaitPolicy::new(true), LIMITS);
         let comm = Comm::world(&engine);
         engine.run(program.run(comm))
     });
@@ -81,7 +81,7 @@ fn share<F: Fabric>(
                 let shm = Shm::connect_with(&mut bootstrap, options).expect("connected");
                 let mut policy = WaitPolicy::new(false);
                 policy.nap = Duration::from_millis(2);
-                let engine = Engine::new(wrap(shm), policy, LIMITS);
+                let engine = Engine::new(boxed(wrap(shm)), policy, LIMITS);
                 let comm = Comm::world(&engine);
                 engine.block_on(&Single, program.run(comm));
                 through.fetch_add(1, Ordering::SeqCst);

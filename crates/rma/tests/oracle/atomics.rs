@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use weft_datatype::{Basic, Datatype, PredefinedOp, Type, Width};
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, FabricExt};
-use weft_fabric_sim::{Chaos, Machine, RunCounts, Sim, SimOptions, run};
+use weft_fabric::{Fabric, FabricExt, boxed};
+use weft_fabric_sim::{Chaos, Machine, RunCounts, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Buffer, Comm, Engine};
 use weft_rma::{
@@ -37,7 +37,7 @@ fn on_pairs(ranks: usize, seed: u64, program: impl Program) {
     let machine = Rc::new(Machine::load_with("ndr", &sets).expect("a machine"));
     let chaos = Chaos { loss: None, ..Chaos::rough() };
     let outcome = run(&machine, SimOptions::new(ranks).seed(seed).chaos(chaos), |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::USUAL);
+        let engine = Engine::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::USUAL);
         engine.run(program.run(Comm::world(&engine)))
     });
     outcome.unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}: {why}"));
@@ -55,7 +55,7 @@ const KEPT: [i64; 1] = [1 << 40];
 
 /// Changes `count` words of rank 1 `times` times from rank 0. Returns the time in nanoseconds.
 async fn changes(
-    comm: Rc<Comm<Sim>>,
+    comm: Rc<Comm<Box<dyn Fabric>>>,
     what: What,
     ty: Type,
     count: usize,
@@ -99,7 +99,7 @@ fn cost(what: What, ty: &Type, count: usize, atomics: Atomics) -> ([u64; 4], f64
     let machine = Rc::new(Machine::load_with("ndr", &[("nodes", "2")]).expect("a machine"));
     let counted = |times| -> (RunCounts, f64) {
         let outcome = run(&machine, SimOptions::new(2), |sim| {
-            let engine = Engine::new(sim, WaitPolicy::new(true), ProtocolLimits::USUAL);
+            let engine = Engine::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::USUAL);
             engine.run(changes(Comm::world(&engine), what, ty.clone(), count, atomics, times))
         })
         .unwrap_or_else(|why| panic!("{what:?}: {why}"));

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::rc::Rc;
 use weft_datatype::PredefinedOp;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, FabricExt};
+use weft_fabric::{Fabric, FabricExt, boxed};
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds, Rate};
 use weft_fabric_sim::{Chaos, Death, Machine, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
@@ -89,8 +89,16 @@ fn replay(model: &mut [Vec<i64>], epoch: u64, steps: &[Step]) {
     }
 }
 
-/// Runs the program of a seed on one rank. Every rank draws the same steps and knows all windows.
-async fn program(comm: Rc<Comm<Sim>>, seed: u64, made: Rc<Cell<Picoseconds>>) {
+/// Runs the program of a seed on one rank. Every rank draws the same steps and knows all windows. Writes the time at which the last
+/// rank has its window to `made`.
+async fn program(sim: Sim, seed: u64, made: Rc<Cell<Picoseconds>>) {
+    let engine = engine(sim.clone());
+    engine
+        .run(steps_of(Comm::world(&engine), seed, move || made.set(made.get().max(sim.clock()))))
+        .await;
+}
+
+async fn steps_of(comm: Rc<Comm<Box<dyn Fabric>>>, seed: u64, made: impl Fn()) {
     let (me, ranks) = (comm.rank(), comm.size());
     let mut rng = Rng::with_seed(seed);
     let mut model = vec![vec![0i64; LEN]; ranks];
@@ -102,7 +110,7 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64, made: Rc<Cell<Picoseconds>>) {
     let window = Window::create(&comm, brings, 8, options).await.unwrap();
     window.memory().fill(&vec![0; 8 * LEN]);
     comm.barrier().await.unwrap();
-    made.set(made.get().max(comm.engine().endpoint().fabric().clock()));
+    made();
     for epoch in 0..EPOCHS {
         let kind = [Epoch::Fence, Epoch::Post, Epoch::Lock][rng.usize(0..3)];
         let mut steps = steps(&mut rng, ranks);
@@ -173,10 +181,10 @@ async fn program(comm: Rc<Comm<Sim>>, seed: u64, made: Rc<Cell<Picoseconds>>) {
     window.free().await.unwrap();
 }
 
-fn engine(sim: Sim) -> Rc<Engine<Sim>> {
+fn engine(sim: Sim) -> Rc<Engine<Box<dyn Fabric>>> {
     let limits =
         ProtocolLimits { eager: 200, credit: 4 << 10, staging: 1 << 20, ..ProtocolLimits::USUAL };
-    Engine::new(sim, WaitPolicy::new(true), limits)
+    Engine::new(boxed(sim), WaitPolicy::new(true), limits)
 }
 
 /// Draws the deaths of one rail at some nodes, while the window is used.
@@ -209,22 +217,16 @@ fn a_rail_that_dies_in_an_epoch_loses_no_byte() {
             SimOptions { deaths, chaos, ..SimOptions::new(ranks).seed(seed) }
         };
         let made = Rc::new(Cell::new(0));
-        let alive = run(&machine, options(Vec::new()), |sim| {
-            let engine = engine(sim);
-            engine.run(program(Comm::world(&engine), seed, made.clone()))
-        })
-        .unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}, all rails: {why}"));
+        let alive = run(&machine, options(Vec::new()), |sim| program(sim, seed, made.clone()))
+            .unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}, all rails: {why}"));
         let (rail, deaths) = deaths(&mut rng, ranks, made.get()..alive.end());
         let victim = match deaths[0].1 {
             Death::Rail { node, .. } => node,
             Death::Rank(_) => unreachable!("rails only"),
         };
-        let outcome = run(&machine, options(deaths.clone()), |sim| {
-            let engine = engine(sim.clone());
-            async move {
-                engine.run(program(Comm::world(&engine), seed, Rc::default())).await;
-                sim.rank() == victim || !sim.rail_works(rail, victim)
-            }
+        let outcome = run(&machine, options(deaths.clone()), |sim| async move {
+            program(sim.clone(), seed, Rc::default()).await;
+            sim.rank() == victim || !sim.rail_works(rail, victim)
         })
         .unwrap_or_else(|why| panic!("{ranks} ranks, seed {seed}, {deaths:?}: {why}"));
         assert!(outcome.results.iter().all(|seen| *seen == Some(true)), "seed {seed}: {deaths:?}");

@@ -9,8 +9,8 @@ use std::time::Duration;
 use weft_bootstrap::threads;
 use weft_collective::algorithm::Carrier;
 use weft_collective::{AlgorithmChoice, Selection, SelectionReason};
-use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, boxed};
 use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::{Machine, RunCounts, SimOptions, run};
@@ -223,7 +223,7 @@ pub fn simulate_with<P: Program>(
     let seed = options.seed;
     let notes_here = Arc::new(Notes::default());
     let outcome = run(machine, options, |sim| {
-        let engine = Engine::new(sim, WaitPolicy::new(true), LIMITS);
+        let engine = Engine::new(boxed(sim), WaitPolicy::new(true), LIMITS);
         if let Some(sizes) = sizes {
             engine.endpoint().streams().set_sizes(sizes);
         }
@@ -248,27 +248,27 @@ pub fn share(
     notes: &Arc<Notes>,
 ) {
     if faults.is_empty() {
-        return share_on(ranks, |shm| shm, program, calls, notes);
+        return share_on(ranks, boxed, program, calls, notes);
     }
     let plan: FaultPlan = faults.parse().expect("a plan");
-    share_on(ranks, |shm| FaultyFabric::new(shm, plan.clone()), program, calls, notes);
+    share_on(ranks, |shm| boxed(FaultyFabric::new(shm, plan.clone())), program, calls, notes);
 }
 
 /// Runs `calls` as [`share`] does, with a wrapper around the fabric.
-pub fn share_on<F: Fabric, P: Program>(
+pub fn share_on<P: Program>(
     ranks: usize,
-    wrap: impl Fn(Shm) -> F + Sync,
+    wrap: impl Fn(Shm) -> Box<dyn Fabric> + Sync,
     program: P,
     calls: Vec<Call>,
     notes: &Arc<Notes>,
 ) {
-    share_to_the_end(ranks, (wrap, |_: &F| ()), program, calls, notes);
+    share_to_the_end(ranks, (wrap, |_: &dyn Fabric| ()), program, calls, notes);
 }
 
 /// Runs `calls` as [`share_on`] does, and passes each rank's fabric to `end` when all calls are complete.
-pub fn share_to_the_end<F: Fabric, P: Program>(
+pub fn share_to_the_end<P: Program>(
     ranks: usize,
-    (wrap, end): (impl Fn(Shm) -> F + Sync, impl Fn(&F) + Sync),
+    (wrap, end): (impl Fn(Shm) -> Box<dyn Fabric> + Sync, impl Fn(&dyn Fabric) + Sync),
     program: P,
     calls: Vec<Call>,
     notes: &Arc<Notes>,
@@ -283,7 +283,7 @@ pub fn share_to_the_end<F: Fabric, P: Program>(
                 let _alarm = Alarm(notes.clone());
                 let shm = Shm::connect(&mut bootstrap).expect("connected");
                 let engine = thread(wrap(shm), program, calls, notes, (ranks, through));
-                end(engine.endpoint().fabric());
+                end(&**engine.endpoint().fabric());
             });
         }
     });
@@ -305,13 +305,13 @@ impl Drop for Alarm {
     }
 }
 
-fn thread<F: Fabric>(
-    fabric: F,
+fn thread(
+    fabric: Box<dyn Fabric>,
     program: impl Program,
     calls: Arc<Vec<Call>>,
     notes: Arc<Notes>,
     (ranks, through): (usize, &AtomicUsize),
-) -> Rc<Engine<F>> {
+) -> Rc<Engine<Box<dyn Fabric>>> {
     // There are more threads than processors, so a wait yields at once.
     let mut policy = WaitPolicy::new(false);
     policy.nap = Duration::from_millis(2);
