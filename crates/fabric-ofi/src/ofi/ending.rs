@@ -39,12 +39,15 @@ impl Ofi {
             || since.is_some_and(|since| since.elapsed() > self.core.times.patience)
     }
 
-    /// Receives messages for `time`.
-    fn read_what_comes(&self, time: Duration) {
-        let (end, state) = (Instant::now() + time, &mut *self.state.borrow_mut());
-        while Instant::now() < end {
-            state.poll(&self.core);
-            state.poll_others(&self.core, PollNeed::Now);
+    /// Receives messages until none has come for [`READING`] and in [`QUIET_POLLS`] polls, but at most for [`LEAVE`].
+    fn read_until_quiet(&self) {
+        let (begin, state) = (Instant::now(), &mut *self.state.borrow_mut());
+        let (mut last, mut quiet) = (begin, 0);
+        while (quiet < QUIET_POLLS || last.elapsed() < READING) && begin.elapsed() < LEAVE {
+            quiet += 1;
+            if state.poll(&self.core) | state.poll_others(&self.core, PollNeed::Now) {
+                (last, quiet) = (Instant::now(), 0);
+            }
             std::thread::yield_now();
         }
     }
@@ -82,17 +85,20 @@ impl Ofi {
     }
 }
 
-/// Time for which a process continues to read before it closes its endpoint. Over verbs, ofi_rxm (1.17) crashes when an endpoint
+/// Time for which nothing must have come before a process closes its endpoint. Over verbs, ofi_rxm (1.17) crashes when an endpoint
 /// with unread messages is closed, because ofi_rxm gives the messages' buffers back to a queue that no longer exists. Credits
 /// arrive after the last message of the program. Without this time, some of the messages with credits would be unread.
 const READING: Duration = Duration::from_millis(50);
+
+/// Number of polls in a row that must have found nothing, too. On a busy machine a process may poll only once in [`READING`].
+const QUIET_POLLS: u32 = 1000;
 
 impl Drop for Ofi {
     fn drop(&mut self) {
         if !std::thread::panicking() && self.state.borrow().trouble.fault().is_none() {
             self.say_leave();
             if self.core.objects.facts.provider == "verbs;ofi_rxm" {
-                self.read_what_comes(READING);
+                self.read_until_quiet();
             }
         }
         self.core.objects.shut();
