@@ -55,12 +55,22 @@ impl Linked for Verbs {
     }
 }
 
+/// A session between the two jobs.
+struct Session {
+    invitation: Invitation,
+    /// Call of the calling job. If it ended before all processes have joined, the session would count as given up.
+    _caller: Caller,
+}
+
 /// Opens a session between the two jobs.
-fn session() -> Invitation {
+fn session() -> Session {
     let port = Port::open(Some("127.0.0.1".parse().unwrap()), || {}).unwrap();
     let name = port.name().to_owned();
-    let caller =
-        thread::spawn(move || Caller::call(&name, SIZES[1]).unwrap().invitation(PATIENCE).unwrap());
+    let caller = thread::spawn(move || {
+        let mut caller = Caller::call(&name, SIZES[1]).unwrap();
+        caller.invitation(PATIENCE).unwrap();
+        caller
+    });
     let calling = loop {
         match port.next() {
             Some(calling) => break calling,
@@ -69,8 +79,7 @@ fn session() -> Invitation {
     };
     let invitation =
         port.admit(calling, AcceptingGroup { root: 0, size: SIZES[0] }, 0, PATIENCE).unwrap();
-    caller.join().unwrap();
-    invitation
+    Session { invitation, _caller: caller.join().unwrap() }
 }
 
 /// A process, and the sessions by which it meets the others.
@@ -79,10 +88,10 @@ pub struct Process<'p, F> {
     pub fabric: F,
     place: usize,
     job: usize,
-    sessions: &'p Mutex<Vec<Invitation>>,
+    sessions: &'p Mutex<Vec<Session>>,
 }
 
-fn lock(sessions: &Mutex<Vec<Invitation>>) -> MutexGuard<'_, Vec<Invitation>> {
+fn lock(sessions: &Mutex<Vec<Session>>) -> MutexGuard<'_, Vec<Session>> {
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -110,7 +119,9 @@ impl<F: Linked> Process<'_, F> {
             let made = session();
             lock(self.sessions).push(made);
         }
-        let invitation = self.until("a session", || lock(self.sessions).get(round).cloned());
+        let invitation = self.until("a session", || {
+            lock(self.sessions).get(round).map(|session| session.invitation.clone())
+        });
         let whom = |place: usize| {
             let job = usize::from(place >= SIZES[0]);
             let rank = place - job * SIZES[0];

@@ -60,6 +60,7 @@ pub fn run_check<F: Fabric>(makers: Vec<Maker<F>>, check: fn(&ConformanceRank)) 
     run_hidden(makers.into_iter().map(hidden).collect(), check);
 }
 
+/// Runs a check as [`run`] does. This function is not generic, so this crate has its only code.
 fn run_hidden(makers: Vec<Maker<Box<dyn Fabric>>>, check: fn(&ConformanceRank)) {
     run(makers, check);
 }
@@ -67,7 +68,11 @@ fn run_hidden(makers: Vec<Maker<Box<dyn Fabric>>>, check: fn(&ConformanceRank)) 
 /// Panics as the first rank did that failed by itself. Ranks that only gave up because of it come last.
 fn report(results: Vec<std::thread::Result<()>>) {
     let mut payloads: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-    let gave_up = |p: &Box<dyn Any + Send>| p.downcast_ref() == Some(&GAVE_UP);
+    // The message of an assertion is a `String` or a `&str`, as the compiler likes.
+    let gave_up = |payload: &Box<dyn Any + Send>| {
+        let text = payload.downcast_ref::<String>().map(String::as_str);
+        text.or(payload.downcast_ref().copied()) == Some(GAVE_UP)
+    };
     let first = payloads.iter().position(|payload| !gave_up(payload)).unwrap_or(0);
     if !payloads.is_empty() {
         std::panic::resume_unwind(payloads.swap_remove(first));
