@@ -82,12 +82,12 @@ impl TcpPeer {
             return count.max(1);
         }
         for &(buffer, _) in shared.posted.iter().rev().take(FRAMES) {
-            let (len, more) = self.reader.likely(buffer.len());
-            if count > 0 && (len > room || !more) {
+            let (place, more) = self.reader.likely(buffer);
+            if count > 0 && (place.len() > room || !more) {
                 break;
             }
-            places[count] = buffer.part(0, len);
-            (count, room) = (count + 1, room.saturating_sub(len));
+            places[count] = place;
+            (count, room) = (count + 1, room.saturating_sub(place.len()));
         }
         count.max(1)
     }

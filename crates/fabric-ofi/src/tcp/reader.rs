@@ -14,6 +14,7 @@ use super::frame::{FRAME, TcpFrame};
 use super::shared::{ConnectionShared, OperationContext};
 use std::ptr;
 use weft_fabric::Sge;
+use weft_fabric::copies::PAGE;
 
 /// Maximum number of frames for which one read has room.
 pub const FRAMES: usize = 8;
@@ -25,10 +26,6 @@ pub const READ_MOST: usize = 256 << 10;
 /// Minimum length of a body that is expected to be followed by another body of a known length. For shorter bodies, a copy takes
 /// less time than naming their places in a read.
 pub const CHAINED: usize = 1 << 10;
-
-/// Minimum number of bytes for which one read has room in the buffer of a message. Longer messages than the last message are rare,
-/// and each page of a buffer that is written for the first time costs a page fault.
-const FIRST: usize = 16 << 10;
 
 /// Action to take when a body has arrived completely.
 #[derive(Debug, Clone, Copy)]
@@ -208,15 +205,19 @@ impl FrameReader {
         self.lens = [len, self.lens[0]];
     }
 
-    /// Returns the likely length of the next message in a buffer of `room` bytes, and true if the messages after it are likely to
-    /// have the same length.
-    pub fn likely(&self, room: usize) -> (usize, bool) {
+    /// Returns the part of `buffer` that the next message is likely to fill, and true if the messages after it are likely to have
+    /// the same length.
+    pub fn likely(&self, buffer: Sge) -> (Sge, bool) {
         let [last, before] = self.lens;
         if last == before && last >= CHAINED {
-            (last.min(room), true)
-        } else {
-            (last.max(FIRST).min(room), false)
+            return (buffer.part(0, last.min(buffer.len())), true);
         }
+        // All of the pages of a message as long as the longer of the last two, because a program may send short and long messages
+        // in turn. With more room, a train of short messages would be written to pages of the buffer that nothing else uses, and
+        // each of them costs a page fault.
+        let begin = buffer.ptr().addr();
+        let end = (begin + last.max(before).max(1)).next_multiple_of(PAGE);
+        (buffer.part(0, (end - begin).min(buffer.len())), false)
     }
 
     /// Reads once. `places` are the likely destinations of the next bodies, and `heads` is room for their heads. Returns `None`
