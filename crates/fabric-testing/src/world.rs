@@ -126,7 +126,7 @@ impl Drop for Alarm<'_> {
 /// Time after which a wait counts as a hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Runs `body` on `n` ranks, each a thread. The kind of the fabric is hidden from `body`, because a body then is compiled once.
+/// Runs `body` on `n` ranks, each a thread. `body` gets a boxed fabric, so it is compiled once for all types of fabrics.
 pub fn world(n: usize, setup: FabricSetup, body: &impl RankBody) {
     match setup.on {
         On::Shm { cma } => {
@@ -172,7 +172,7 @@ fn run<F: Fabric, C: FnOnce() -> F + Send>(
     });
 }
 
-fn start<F: Fabric>(fabric: F, setup: FabricSetup, meeting: &TestMeeting, body: &impl RankBody) {
+fn start(fabric: Box<dyn Fabric>, setup: FabricSetup, meeting: &TestMeeting, body: &impl RankBody) {
     let _alarm = Alarm(meeting);
     // There are more threads than processors, so a thread gives way at once.
     let mut policy = weft_fabric::wait::WaitPolicy::new(false);

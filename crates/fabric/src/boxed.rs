@@ -1,9 +1,9 @@
-//! A fabric of any kind behind a pointer. Layers that are generic over the fabric are then compiled once for all fabrics. Tests use
-//! such fabrics, because each further kind of fabric costs minutes of compile time.
+//! Boxed fabrics: a `Box<dyn Fabric>` is a fabric, too. Code that is generic over the fabric is compiled once for all boxed fabrics.
+//! Tests use boxed fabrics, because the collective operations take about a minute to compile for each type of fabric.
 
 use crate::{Fabric, Facets};
 
-/// Hides the kind of a fabric.
+/// Boxes a fabric, so that its type is not known any more.
 pub fn boxed(fabric: impl Fabric) -> Box<dyn Fabric> {
     Box::new(fabric)
 }

@@ -39,7 +39,8 @@ impl Ofi {
             || since.is_some_and(|since| since.elapsed() > self.core.times.patience)
     }
 
-    /// Receives messages until none has come for [`READING`] and in [`QUIET_POLLS`] polls, but at most for [`LEAVE`].
+    /// Polls until no message has come for the time [`READING`], and in the last [`QUIET_POLLS`] polls. Stops after [`LEAVE`] in any
+    /// case.
     fn read_until_quiet(&self) {
         let (begin, state) = (Instant::now(), &mut *self.state.borrow_mut());
         let (mut last, mut quiet) = (begin, 0);
@@ -90,7 +91,8 @@ impl Ofi {
 /// arrive after the last message of the program. Without this time, some of the messages with credits would be unread.
 const READING: Duration = Duration::from_millis(50);
 
-/// Number of polls in a row that must have found nothing, too. On a busy machine a process may poll only once in [`READING`].
+/// Number of polls in a row that must also have found no message. On a busy machine, a process may get to poll only once in the time
+/// [`READING`], and would then close its endpoint with unread messages.
 const QUIET_POLLS: u32 = 1000;
 
 impl Drop for Ofi {

@@ -212,11 +212,12 @@ impl FrameReader {
         if last == before && last >= CHAINED {
             return (buffer.part(0, last.min(buffer.len())), true);
         }
-        // All of the pages of a message as long as the longer of the last two, because a program may send short and long messages
-        // in turn. With more room, a train of short messages would be written to pages of the buffer that nothing else uses, and
-        // each of them costs a page fault.
+        // The part is as long as the longer of the last two messages, because a program may send short and long messages in turn.
+        // It ends with a page. A longer part would receive the messages that follow, on pages of the buffer that may not have been
+        // touched yet; the first write to such a page is a page fault.
         let begin = buffer.ptr().addr();
-        let end = (begin + last.max(before).max(1)).next_multiple_of(PAGE);
+        let len = last.max(before).min(buffer.len()).max(1);
+        let end = (begin + len).next_multiple_of(PAGE);
         (buffer.part(0, (end - begin).min(buffer.len())), false)
     }
 
@@ -290,6 +291,23 @@ mod tests {
     fn sge(bytes: &mut [u8]) -> Sge {
         // SAFETY: `Sge::new` needs memory that stays until it is used. Each test below keeps its bytes until then.
         unsafe { Sge::new(bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    #[test]
+    fn a_read_has_room_in_the_pages_of_a_message_only() {
+        let mut memory = vec![0; 17 * PAGE];
+        let start = memory.as_ptr().addr().next_multiple_of(PAGE) - memory.as_ptr().addr();
+        let buffer = sge(&mut memory).part(start, 16 * PAGE);
+        let room = |lens, offset| {
+            let reader = FrameReader { lens, ..FrameReader::default() };
+            let (place, more) = reader.likely(buffer.part(offset, buffer.len() - offset));
+            (place.len(), more)
+        };
+        assert_eq!(room([0, 0], 0), (PAGE, false), "nothing has come");
+        assert_eq!(room([8, 8], 64), (PAGE - 64, false), "a train of short messages");
+        assert_eq!(room([8, PAGE + 1], 0), (2 * PAGE, false), "short and long messages in turn");
+        assert_eq!(room([CHAINED, CHAINED], 0), (CHAINED, true), "messages of the same length");
+        assert_eq!(room([8, usize::MAX], 0), (16 * PAGE, false), "no more than the buffer");
     }
 
     #[test]

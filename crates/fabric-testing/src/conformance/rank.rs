@@ -54,21 +54,22 @@ pub fn run<F: Fabric>(makers: Vec<Maker<F>>, check: impl Fn(&ConformanceRank<F>)
     });
 }
 
-/// Runs a check on every rank of a world of any kind of fabric. All kinds share the code of the checks.
+/// Runs a check on every rank of a world. The check sees a boxed fabric, so it is compiled once for all types of fabrics.
 pub fn run_check<F: Fabric>(makers: Vec<Maker<F>>, check: fn(&ConformanceRank)) {
     let hidden = |make: Maker<F>| Box::new(move || boxed(make())) as Maker<Box<dyn Fabric>>;
     run_hidden(makers.into_iter().map(hidden).collect(), check);
 }
 
-/// Runs a check as [`run`] does. This function is not generic, so this crate has its only code.
+/// Runs a check as [`run`] does. This function is not generic, so it is compiled with this crate and not in each test program.
 fn run_hidden(makers: Vec<Maker<Box<dyn Fabric>>>, check: fn(&ConformanceRank)) {
     run(makers, check);
 }
 
-/// Panics as the first rank did that failed by itself. Ranks that only gave up because of it come last.
+/// Panics if a rank has failed, with the message of that rank. Ranks that gave up because another rank had failed count only if
+/// there is no other message.
 fn report(results: Vec<std::thread::Result<()>>) {
     let mut payloads: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-    // The message of an assertion is a `String` or a `&str`, as the compiler likes.
+    // A panic carries its message as a `String` or as a `&str`.
     let gave_up = |payload: &Box<dyn Any + Send>| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         text.or(payload.downcast_ref().copied()) == Some(GAVE_UP)

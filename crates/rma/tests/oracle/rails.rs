@@ -94,11 +94,12 @@ fn replay(model: &mut [Vec<i64>], epoch: u64, steps: &[Step]) {
 async fn program(sim: Sim, seed: u64, made: Rc<Cell<Picoseconds>>) {
     let engine = engine(sim.clone());
     engine
-        .run(steps_of(Comm::world(&engine), seed, move || made.set(made.get().max(sim.clock()))))
+        .run(run_steps(Comm::world(&engine), seed, move || made.set(made.get().max(sim.clock()))))
         .await;
 }
 
-async fn steps_of(comm: Rc<Comm<Box<dyn Fabric>>>, seed: u64, made: impl Fn()) {
+/// Runs the program of [`program`]. Calls `made` when all ranks have their window.
+async fn run_steps(comm: Rc<Comm<Box<dyn Fabric>>>, seed: u64, made: impl Fn()) {
     let (me, ranks) = (comm.rank(), comm.size());
     let mut rng = Rng::with_seed(seed);
     let mut model = vec![vec![0i64; LEN]; ranks];
