@@ -1,6 +1,6 @@
 //! Peers: the path of messages to each peer, and the credit between the peer and this process.
 
-use super::table::{AllRanges, Tables};
+use super::table::{PeerChoices, Tables};
 use super::{Locality, PeerPath};
 use crate::by_rank::RankTable;
 use crate::credit::Credit;
@@ -69,8 +69,12 @@ impl MessagePeers {
         self.entries.len()
     }
 
-    /// Returns the table of choices for messages to and from `peer`, at the present distance of the caches.
-    pub fn table<F: Fabric>(&mut self, transport: &Transport<F>, peer: usize) -> &AllRanges {
+    /// Returns the choices for messages to and from `peer`, at the present distance of the caches.
+    pub fn choices<'a, F: Fabric>(
+        &'a mut self,
+        transport: &'a Transport<F>,
+        peer: usize,
+    ) -> PeerChoices<'a> {
         let number = self.of(transport, peer).table;
         let copies = transport.fabric.copies();
         let now = copies.distance();

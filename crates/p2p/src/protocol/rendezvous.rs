@@ -83,14 +83,14 @@ impl RendezvousFlights {
         message: &OutgoingMessage,
     ) -> Option<RequestId> {
         let &OutgoingMessage { to, buffer, pattern, .. } = message;
-        let table = operations.peers.table(transport, to.peer);
-        let mut protocol = table.choose(pattern, buffer.len());
+        let choices = operations.peers.choices(transport, to.peer);
+        let mut protocol = choices.choose(pattern, buffer.len());
         if protocol.start() == SendStart::Staging {
             if self.staged.send(transport, operations, to, buffer) {
                 return None;
             }
-            let table = operations.peers.table(transport, to.peer);
-            protocol = table.choose_unstaged(pattern, buffer.len());
+            let choices = operations.peers.choices(transport, to.peer);
+            protocol = choices.choose_unstaged(pattern, buffer.len());
         }
         if protocol.start() == SendStart::WithEnvelope {
             let peer = operations.peers.of(transport, to.peer);
@@ -281,8 +281,8 @@ impl RendezvousFlights {
         receive: &OfferedReceive,
     ) -> bool {
         let pattern = operations.requests[receive.index].pattern;
-        let table = operations.peers.table(transport, receive.offer.peer);
-        if table.choose_to_fetch(pattern, receive.into.len()) == MessageProtocol::CoCopy {
+        let choices = operations.peers.choices(transport, receive.offer.peer);
+        if choices.choose_to_fetch(pattern, receive.into.len()) == MessageProtocol::CoCopy {
             match self.co_copy.share(transport, operations, receive) {
                 Ok(true) => return true,
                 // All claim words are in use.

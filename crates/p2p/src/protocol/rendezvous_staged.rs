@@ -104,7 +104,7 @@ impl Staged {
         operations.seldom.staged += 1;
         pipelined.open();
         // The sender does not wait, so a receiver that computes is not interrupted if there is little to copy.
-        let solicited = buffer.len() > operations.peers.table(transport, to.peer).quiet;
+        let solicited = buffer.len() > operations.peers.choices(transport, to.peer).quiet();
         let rts = RtsMessage { len: buffer.len(), at, request, word: false, solicited };
         send_rts(transport, &mut operations.seldom, to, &rts);
         if pipelined.produce(buffer, fabric.copies()) {

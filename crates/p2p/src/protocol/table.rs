@@ -73,8 +73,8 @@ impl Ranges {
     }
 }
 
-/// Choices at one distance of the caches. The ranges are made at the first use, because a simulation has tens of thousands of
-/// ranks.
+/// Choices at one distance of the caches. Each [`Ranges`] is made at its first use: most programs use few of the patterns, and a
+/// simulation has tens of thousands of ranks.
 #[derive(Debug)]
 pub(crate) struct ProtocolTable {
     /// Maximum payload, in bytes, that goes eagerly whatever the pattern.
@@ -82,16 +82,25 @@ pub(crate) struct ProtocolTable {
     ranges: OnceCell<Box<AllRanges>>,
 }
 
+/// Ranges of all patterns.
 #[derive(Debug)]
-pub(crate) struct AllRanges {
+struct AllRanges {
     /// Maximum staged payload that does not wake the receiver's helper, in bytes.
-    pub quiet: usize,
-    /// Sender's choices by pattern.
-    staged: [Ranges; TransferPattern::ALL.len()],
-    /// Sender's choices by pattern while there is no place to stage a payload.
-    unstaged: [Ranges; TransferPattern::ALL.len()],
-    /// Receiver's choices by pattern.
-    fetched: [Ranges; TransferPattern::ALL.len()],
+    quiet: usize,
+    staged: RangesByPattern,
+    unstaged: RangesByPattern,
+    fetched: RangesByPattern,
+}
+
+/// Ranges for each pattern, made when first used.
+type RangesByPattern = [OnceCell<Ranges>; TransferPattern::ALL.len()];
+
+/// Choices for messages to and from a peer, at one distance of the caches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PeerChoices<'a> {
+    ranges: &'a AllRanges,
+    model: &'a CopyModel,
+    path: PeerPath,
 }
 
 impl ProtocolTable {
@@ -99,9 +108,14 @@ impl ProtocolTable {
         ProtocolTable { eager: sent_at_once(model, path) as u32, ranges: OnceCell::new() }
     }
 
-    /// Returns the ranges. `model` and `path` must be the arguments of `new`.
-    pub fn ranges(&self, model: &CopyModel, path: PeerPath) -> &AllRanges {
-        self.ranges.get_or_init(|| Box::new(AllRanges::new(model, path)))
+    /// Returns the choices. `model` and `path` must be the arguments of `new`.
+    pub fn choices<'a>(&'a self, model: &'a CopyModel, path: PeerPath) -> PeerChoices<'a> {
+        let ranges = self.ranges.get_or_init(|| {
+            let quiet = worth_a_helper(model, path.distance);
+            let (staged, unstaged, fetched) = Default::default();
+            Box::new(AllRanges { quiet, staged, unstaged, fetched })
+        });
+        PeerChoices { ranges, model, path }
     }
 }
 
@@ -138,31 +152,29 @@ fn worth_a_helper(model: &CopyModel, distance: CacheDistance) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-impl AllRanges {
-    pub fn new(model: &CopyModel, path: PeerPath) -> AllRanges {
-        let ranges = |path: PeerPath, best: fn(&CopyModel, &MessageCase) -> MessageProtocol| {
-            TransferPattern::ALL.map(|pattern| Ranges::of(model, path, pattern, best))
-        };
-        AllRanges {
-            quiet: worth_a_helper(model, path.distance),
-            staged: ranges(path, choose),
-            unstaged: ranges(PeerPath { staging: 0, ..path }, choose),
-            fetched: ranges(path, choose_to_fetch),
-        }
+impl PeerChoices<'_> {
+    /// Returns the maximum staged payload that does not wake the receiver's helper, in bytes.
+    pub fn quiet(&self) -> usize {
+        self.ranges.quiet
     }
 
+    /// Returns the sender's choice.
     pub fn choose(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
-        self.staged[pattern as usize].at(bytes)
+        let ranges = &self.ranges.staged[pattern as usize];
+        ranges.get_or_init(|| Ranges::of(self.model, self.path, pattern, choose)).at(bytes)
     }
 
     /// Returns the sender's choice while there is no place to stage the payload.
     pub fn choose_unstaged(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
-        self.unstaged[pattern as usize].at(bytes)
+        let path = PeerPath { staging: 0, ..self.path };
+        let ranges = &self.ranges.unstaged[pattern as usize];
+        ranges.get_or_init(|| Ranges::of(self.model, path, pattern, choose)).at(bytes)
     }
 
     /// Returns the receiver's choice for an offered payload that the receiver can read.
     pub fn choose_to_fetch(&self, pattern: TransferPattern, bytes: usize) -> MessageProtocol {
-        self.fetched[pattern as usize].at(bytes)
+        let ranges = &self.ranges.fetched[pattern as usize];
+        ranges.get_or_init(|| Ranges::of(self.model, self.path, pattern, choose_to_fetch)).at(bytes)
     }
 }
 
@@ -200,9 +212,15 @@ impl Tables {
         self.at(number, distance).1.eager
     }
 
-    pub fn get(&self, model: &CopyModel, number: u32, distance: CacheDistance) -> &AllRanges {
+    /// Returns the choices of table `number`. `model` must be the argument of [`Tables::number`].
+    pub fn get<'a>(
+        &'a self,
+        model: &'a CopyModel,
+        number: u32,
+        distance: CacheDistance,
+    ) -> PeerChoices<'a> {
         let (path, table) = self.at(number, distance);
-        table.ranges(model, path)
+        table.choices(model, path)
     }
 
     fn at(&self, number: u32, distance: CacheDistance) -> (PeerPath, &ProtocolTable) {

@@ -2,7 +2,7 @@
 
 mod parts;
 
-use super::table::{AllRanges, Tables};
+use super::table::{ProtocolTable, Tables};
 use super::*;
 use MessageProtocol::{CoCopy, Eager, Pieces, Read, Staged, Written};
 use TransferPattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
@@ -205,7 +205,8 @@ fn every_message_goes_the_cheapest_way() {
 #[test]
 fn an_endpoint_asks_the_same() {
     for path in PLACES {
-        let known = AllRanges::new(&NEAR, path);
+        let table = ProtocolTable::new(&NEAR, path);
+        let known = table.choices(&NEAR, path);
         let mut tables = Tables::default();
         let number = tables.number(&NEAR, path);
         let eager = tables.eager(number, path.distance) as usize;
@@ -227,11 +228,12 @@ fn an_endpoint_asks_the_same() {
 /// A helper is not woken for copies that would be complete before the helper has begun.
 #[test]
 fn helpers_are_woken_for_long_copies() {
-    let [near, far] = [USUAL, FAR].map(|path| AllRanges::new(&NEAR, path).quiet);
+    let quiet = |model, path| ProtocolTable::new(model, path).choices(model, path).quiet();
+    let [near, far] = [USUAL, FAR].map(|path| quiet(&NEAR, path));
     assert!(near > far, "{near} {far}");
     assert!(NEAR.fetch(near, CacheDistance::Shared) > NEAR.switch);
     let eager = CopyModel { switch: 100.0, ..NEAR };
-    assert!(AllRanges::new(&eager, USUAL).quiet < near);
+    assert!(quiet(&eager, USUAL) < near);
 }
 
 #[test]
