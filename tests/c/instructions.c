@@ -5,6 +5,7 @@
  * by shared memory, not by messages, when everything is there. Each way of use is a run of its own, so that a function's
  * count is that of its use. */
 #include "check.h"
+#include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@ static void tell(int64_t turn)
     __atomic_store_n(&turns[rank], turn, __ATOMIC_RELEASE);
 }
 
+static MPI_Comm apart;
 static char data[WINDOW][1024];
 static MPI_Request requests[2 * WINDOW];
 
@@ -147,10 +149,18 @@ static void put(void)
     MPI_Win_free(&window);
 }
 
+/* Windows by another thread than the one that initialised MPI, on a communicator of its own. */
+static void *in_thread(void *turn)
+{
+    windows(apart, WINDOW, 8, turn);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
+    static const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
     const char *level = getenv("LEVEL");
-    int provided, wanted = level ? atoi(level) : MPI_THREAD_SINGLE;
+    int provided, wanted = levels[level ? atoi(level) : 3];
     MPI_Init_thread(&argc, &argv, wanted, &provided);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -181,6 +191,13 @@ int main(int argc, char **argv)
         MPI_Comm_dup(MPI_COMM_WORLD, &dup);
         windows(dup, WINDOW, 8, &turn);
         MPI_Comm_free(&dup);
+    }
+    if (all || !strcmp(what, "window_thread")) {
+        pthread_t thread;
+        MPI_Comm_dup(MPI_COMM_WORLD, &apart);
+        CHECK(!pthread_create(&thread, NULL, in_thread, &turn));
+        pthread_join(thread, NULL);
+        MPI_Comm_free(&apart);
     }
     if (all || !strcmp(what, "both")) {
         both(MPI_COMM_WORLD, 8, &turn);

@@ -113,10 +113,20 @@ static void unusual(MPI_Comm comm)
         MPI_Request_free(&free_one);
         MPI_Recv(&other, 1, MPI_INT, left(), 10, comm, &status);
         CHECK(other == i + left());
+        /* A send and a receive as one operation. */
+        MPI_Request pair[2];
+        int turned = i + rank;
+        other = -1;
+        MPI_Isendrecv(&word, 1, MPI_INT, right(), 13, &other, 1, MPI_INT, left(), 13, comm, &pair[0]);
+        MPI_Isendrecv_replace(&turned, 1, MPI_INT, right(), 14, left(), 14, comm, &pair[1]);
+        if (i % 2) MPI_Waitall(2, pair, MPI_STATUSES_IGNORE);
+        else
+            for (flag = 0; !flag;) MPI_Testall(2, pair, &flag, MPI_STATUSES_IGNORE);
+        CHECK(other == i + left() && turned == i + left());
         /* A receive that nobody answers is cancelled. */
         MPI_Irecv(&other, 1, MPI_INT, left(), 11, comm, &one);
         MPI_Request_get_status(one, &flag, MPI_STATUS_IGNORE);
-        CHECK(!flag);
+        CHECK(!flag && MPI_Request_f2c(MPI_Request_c2f(one)) == one);
         MPI_Cancel(&one);
         MPI_Wait(&one, &status);
         MPI_Test_cancelled(&status, &flag);
@@ -222,6 +232,54 @@ static void *waits(void *argument)
     return argument;
 }
 
+/* A long message whose sender does nothing more. Its thread is the only one that uses the communicator. */
+static MPI_Request long_send;
+static int *long_data;
+
+static void *sends_long(void *argument)
+{
+    MPI_Isend(long_data, LONG, MPI_INT, 1, 1, comms[(long)argument], &long_send);
+    return NULL;
+}
+
+/* Calls that only test progress the messages of other threads, too: the answer comes when the long message has arrived. */
+static void progress_by_tests(void)
+{
+    long_data = calloc(LONG, sizeof *long_data);
+    for (int i = 0; i < 8 && size > 1; i++) {
+        MPI_Comm on = i % 2 ? comms[1] : MPI_COMM_WORLD, sent = comms[2 + i % 2];
+        int word = -1, flag = 0, index, which[2];
+        if (rank == 0) {
+            pthread_t thread;
+            MPI_Request none = MPI_REQUEST_NULL, answer[2];
+            MPI_Status status[2];
+            long_data[LONG - 1] = i;
+            CHECK(!pthread_create(&thread, NULL, sends_long, (void *)(long)(2 + i % 2)));
+            pthread_join(thread, NULL);
+            if (i / 2 == 3) {
+                while (!flag) MPI_Iprobe(1, 2, on, &flag, MPI_STATUS_IGNORE);
+                MPI_Recv(&word, 1, MPI_INT, 1, 2, on, MPI_STATUS_IGNORE);
+            } else {
+                MPI_Irecv(&word, 1, MPI_INT, 1, 2, on, &answer[0]);
+                answer[1] = none;
+                while (!flag)
+                    switch (i / 2) {
+                    case 0: MPI_Test(&answer[0], &flag, status); break;
+                    case 1: MPI_Testany(2, answer, &index, &flag, status); break;
+                    default: MPI_Testsome(2, answer, &flag, which, status);
+                    }
+            }
+            CHECK(word == i);
+            MPI_Wait(&long_send, MPI_STATUS_IGNORE);
+        } else if (rank == 1) {
+            MPI_Recv(long_data, LONG, MPI_INT, 0, 1, sent, MPI_STATUS_IGNORE);
+            CHECK(long_data[LONG - 1] == i);
+            MPI_Send(&i, 1, MPI_INT, 0, 2, on);
+        }
+    }
+    free(long_data);
+}
+
 static void all(void *(*run)(void *))
 {
     pthread_t thread[COMMS];
@@ -267,6 +325,7 @@ int main(int argc, char **argv)
     all(mixes);
     all(beside);
     progress();
+    progress_by_tests();
     for (int i = 0; i < TURNS; i++) {
         pthread_t thread;
         int out = i, in = -1;
@@ -287,6 +346,19 @@ int main(int argc, char **argv)
         MPI_Comm_free(&brief);
         MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
         CHECK(in == i + left());
+    }
+    /* Its error handler serves the operations that end after it was freed. */
+    for (int i = 0; i < TURNS / 10; i++) {
+        MPI_Comm brief;
+        MPI_Request both[2];
+        int out[2] = {i, rank}, in = -1;
+        MPI_Comm_dup(shared, &brief);
+        MPI_Comm_set_errhandler(brief, MPI_ERRORS_RETURN);
+        MPI_Irecv(&in, 1, MPI_INT, left(), 1, brief, &both[0]);
+        MPI_Isend(out, 2, MPI_INT, right(), 1, brief, &both[1]);
+        MPI_Comm_free(&brief);
+        FAILS(MPI_Wait(&both[0], MPI_STATUS_IGNORE), MPI_ERR_TRUNCATE);
+        MPI_Wait(&both[1], MPI_STATUS_IGNORE);
     }
     MPI_Barrier(shared);
     for (int i = 0; i < COMMS; i++) MPI_Comm_free(&comms[i]);

@@ -313,9 +313,14 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
     };
     let fast =
         fast.map_or_else(String::new, |one| format!(" try {{ crate::{}({list}) }}", one.path));
+    // The entry point looks at the handle of a communicator before it calls the part for lanes.
+    let when = match f.params.iter().any(|p| p.name == "comm") {
+        true => "crate::lanes::is_in_lane(comm.0)",
+        false => "crate::lanes::exist()",
+    };
     let lane = lane.map_or_else(String::new, |one| {
         format!(
-            " lane {{ match crate::{}({list}) {{ Ok(call) => call, Err(e) => {{ let _entered = crate::lock::enter(); \
+            " lane ({when}) {{ match crate::{}({list}) {{ Ok(call) => call, Err(e) => {{ let _entered = crate::lock::enter(); \
              return raise(e, \"{name}\", {owner}) }} }} }}",
             one.path
         )
@@ -323,7 +328,7 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
     let arguments = arguments(&f.params, abi);
     let (comma, lane) = match (lane.is_empty(), fast.is_empty()) {
         (true, true) => ("", lane),
-        (true, false) => (",", " lane { LaneCall::OtherLane }".to_owned()),
+        (true, false) => (",", " lane (false) { LaneCall::OtherLane }".to_owned()),
         (false, _) => (",", lane),
     };
     writeln!(

@@ -26,14 +26,15 @@ macro_rules! export_both {
 /// Neither function calls the other, so a profiling library that defines `MPI_X` sees each call once, and an entry costs at most a
 /// jump.
 ///
-/// A block after `lane` is the way of a call on a communicator or request of a lane, which takes that lane's lock alone.
+/// A block after `lane` is the way of a call on a communicator or request of a lane, which takes that lane's lock alone. The
+/// condition after `lane` is true if the call may be such a call.
 ///
 /// A block after `try` is the fast path: the part of the call that needs no waiting. The block is true if it has completed the
 /// call. If only one thread has called so far and there is no helper, the fast path runs in a function that needs no stack frame.
 /// In other modes it runs after the entry. If the block is false, the body runs in a separate function, as if there were no fast
 /// path.
 macro_rules! entry {
-    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty, lane $lane:block try $at_once:block $body:block) => {
+    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty, lane ($in_lane:expr) $lane:block try $at_once:block $body:block) => {
         const _: () = {
             use crate::lane_calls::LaneCall;
 
@@ -53,6 +54,18 @@ macro_rules! entry {
                 }
             }
 
+            // This function is separate, because a call without lanes need not save its arguments beside the call of a lane.
+            #[inline(never)]
+            unsafe extern "C" fn with_lanes($($arg: $ty),*) -> $ret {
+                // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and `whole` require.
+                unsafe {
+                    match $lane {
+                        LaneCall::Done => crate::generated::constants::MPI_SUCCESS,
+                        LaneCall::Declined | LaneCall::OtherLane => whole::<false>($($arg),*),
+                    }
+                }
+            }
+
             #[inline(always)]
             unsafe fn call($($arg: $ty),*) -> $ret {
                 // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the block and `whole` require.
@@ -64,12 +77,8 @@ macro_rules! entry {
                             return crate::generated::constants::MPI_SUCCESS;
                         }
                     } else {
-                        if crate::lanes::exist() {
-                            match $lane {
-                                LaneCall::Done => return crate::generated::constants::MPI_SUCCESS,
-                                LaneCall::Declined => return whole::<false>($($arg),*),
-                                LaneCall::OtherLane => {}
-                            }
+                        if $in_lane {
+                            return with_lanes($($arg),*);
                         }
                         if let Some(_entered) = crate::lock::enter_before()
                             && $at_once
@@ -84,7 +93,7 @@ macro_rules! entry {
             export_both! { $mpi $pmpi ($($arg: $ty),*) -> $ret }
         };
     };
-    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty, lane $lane:block $body:block) => {
+    ($mpi:ident $pmpi:ident ($($arg:ident: $ty:ty),*) -> $ret:ty, lane ($in_lane:expr) $lane:block $body:block) => {
         const _: () = {
             // This function is separate, because a call without lanes need not save its arguments beside the call of a lane.
             #[cold]
@@ -104,7 +113,7 @@ macro_rules! entry {
             unsafe fn call($($arg: $ty),*) -> $ret {
                 // SAFETY: the caller of the MPI function keeps MPI's rules for its arguments, which the blocks require.
                 unsafe {
-                    if crate::lanes::exist() {
+                    if $in_lane {
                         return with_lanes($($arg),*);
                     }
                     let _entered = crate::lock::enter();

@@ -7,7 +7,10 @@ use crate::elements::Elements;
 use crate::engine::CommObject;
 use crate::error::Error;
 use crate::lane_waiting::LaneWaiting;
-use crate::lanes::{LaneEntered, LaneState, MessageLane, crowded, try_all};
+use crate::lanes::{
+    LOOK, LaneEntered, LaneProgress, LaneState, MessageLane, crowded, progress_in_row,
+    progress_main,
+};
 use crate::lock;
 use crate::objects::{Belongs, RequestObject, RequestOrigin, SENT};
 use crate::state::known;
@@ -297,16 +300,17 @@ unsafe fn test_in_lane(
 /// Counts a test without a result, and leaves the lane. Looks at the other lanes from time to time, and yields the processor then, or
 /// each time if there are more threads than processors.
 fn idle(entered: LaneEntered, lane: &'static MessageLane) {
-    let (due, fits) = entered.state().map_or((false, true), |state| {
+    let (row, fits) = entered.state().map_or((1, true), |state| {
         let row = state.idle_tests.get().wrapping_add(1);
         state.idle_tests.set(row);
-        (row.is_multiple_of(PATIENCE), state.engine.policy().fits())
+        (row, state.engine.policy().fits())
     });
     drop(entered);
-    if due {
-        try_all(lane);
+    let due = progress_in_row(Some(lane), row, PATIENCE);
+    if row.is_multiple_of(LOOK) {
+        progress_main(if due { LaneProgress::All } else { LaneProgress::Try });
     }
-    if due || !fits || crowded() {
+    if due || !fits || row.is_multiple_of(LOOK) && crowded() {
         std::thread::yield_now();
     }
 }

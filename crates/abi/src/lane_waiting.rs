@@ -44,9 +44,11 @@ impl WaitHooks for LaneWaiting {
             f();
             if round.is_multiple_of(LOOK) {
                 try_all(self.lane);
-            }
-            if crowded() {
-                std::thread::yield_now();
+                // The peer's thread may run at the same time on another processor, so its answer comes without a yield. If it does
+                // not, another thread of this process needs the processor.
+                if crowded() {
+                    std::thread::yield_now();
+                }
             }
         });
     }

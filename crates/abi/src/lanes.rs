@@ -30,11 +30,12 @@ mod operation;
 mod waits;
 
 pub use operation::{
-    MessageCarrier, belongs, cancel, free, is_carried, is_over, on, peek, poll, start, with_request,
+    LaneSet, MessageCarrier, belongs, cancel, drop_freed, free, is_carried, is_over,
+    keep_while_used, on, peek, poll, start, with_request, with_requests,
 };
 pub use waits::{
-    LOOK, LaneNap, LaneProgress, idle, pending, progress, progress_main, sum, try_all,
-    try_sometimes,
+    LOOK, LaneNap, LaneProgress, idle, pending, progress, progress_in_row, progress_main, sum,
+    try_all, try_sometimes,
 };
 
 use crate::engine::{CommObject, Engine};
@@ -127,7 +128,12 @@ impl MessageLane {
     /// Returns the lane of a handle. Returns `None` if the handle belongs to no lane, or if there are no lanes.
     #[inline(always)]
     pub fn of(handle: usize) -> Option<&'static MessageLane> {
-        let number = lane_of(handle);
+        MessageLane::numbered(lane_of(handle))
+    }
+
+    /// Returns the lane with this number. Returns `None` for lane 0, and if there is no such lane.
+    #[inline(always)]
+    pub fn numbered(number: usize) -> Option<&'static MessageLane> {
         (number != 0 && number < COUNT.load(Ordering::Relaxed)).then(|| &LANES[number])
     }
 
@@ -266,8 +272,15 @@ pub fn exist() -> bool {
     COUNT.load(Ordering::Relaxed) > 1
 }
 
+/// Returns true if a handle belongs to a lane that may be used.
+#[inline(always)]
+pub fn is_in_lane(handle: usize) -> bool {
+    lane_of(handle) != 0 && exist()
+}
+
 /// Ends the use of lanes: when the process leaves the job, and in a forked child.
 pub fn end() {
+    drop_freed();
     COUNT.store(1, Ordering::Relaxed);
     OPEN.store(0, Ordering::Relaxed);
 }

@@ -20,6 +20,9 @@ const GENERATION_MASK: usize = (1 << 24) - 1;
 /// Upper bound of the numbers of lanes, exclusive. A handle has room for these numbers.
 pub const LANES_END: usize = 16;
 
+/// Position of the lane in the `int` of a request that belongs to a lane.
+pub const LANE_IN_INT: u32 = 25;
+
 /// Maximum number of objects of one kind at once, unless [`HandleTable::set_most`] changes it. It is less than the number of
 /// indices, because some objects are created some time after room was checked.
 pub const MOST: usize = 16_000_000;
@@ -249,7 +252,8 @@ impl<T> HandleTable<T> {
         (0..self.slots.len()).filter(live).map(|i| self.handle(i)).collect()
     }
 
-    /// Returns an `int` for a handle, for Fortran (`MPI_Comm_toint`). Predefined handles keep their value.
+    /// Returns an `int` for a handle, for Fortran (`MPI_Comm_toint`). Predefined handles keep their value. The result is less than
+    /// `1 << LANE_IN_INT` for every object, so there is room for a lane above it.
     pub fn to_int(&self, handle: usize) -> c_int {
         match self.index(handle) {
             Some(index) => (PREDEFINED_END + index) as c_int,

@@ -9,7 +9,7 @@ pub struct BenchArgs {
     /// barrier, bcast, reduce, allreduce, gather, scatter, scatterv, allgather, alltoall, alltoallv, reduce_scatter_block, scan,
     /// put_flush, put_lock, put_pscw, put_fence, get_flush, get_lock, get_pscw, get_fence, accumulate_char, accumulate_double,
     /// put_window, get_window, put_bidirectional, put_get_interleaved, overlap_put, overlap_receiver, overlap_sender, fence_empty,
-    /// fence_put, fence_neighbors, halo_onesided, halo_twosided, stencil_overlap, cannon, cannon_threads, sweeps, hash_onesided,
+    /// fence_put, fence_neighbors, halo_onesided, halo_twosided, halo_threads, stencil_overlap, cannon, cannon_threads, sweeps, hash_onesided,
     /// hash_twosided, idle, pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
     pub(super) benchmarks: Vec<String>,
     /// Only collective operations, at many sizes on 2, 4 and 8 ranks, and a table of ratios.

@@ -1,7 +1,7 @@
 //! Programs to run, with their numbers of ranks and their sizes.
 
 /// Available benchmarks, in the order of the table.
-pub const NAMES: [&str; 52] = [
+pub const NAMES: [&str; 53] = [
     "latency",
     "bandwidth",
     "bidirectional",
@@ -42,6 +42,7 @@ pub const NAMES: [&str; 52] = [
     "fence_neighbors",
     "halo_onesided",
     "halo_twosided",
+    "halo_threads",
     "stencil_overlap",
     "cannon",
     "cannon_threads",
@@ -179,6 +180,7 @@ fn runs(program: &str) -> &'static [Run] {
         "halo_onesided" | "halo_twosided" => {
             &[(2, false, "64,512,4K", 1.0), (4, false, "64,512,4K", 2.5)]
         }
+        "halo_threads" => &[(2, false, "8,4K,64K", 2.5)],
         "stencil_overlap" => &[(2, false, "512,4K,16K", 2.0), (4, false, "512,4K", 5.0)],
         // The sizes are the dimension of a matrix, or the number of points on an edge of a cell. The number of ranks is a square.
         "cannon" | "cannon_threads" => &[(4, false, "128,256,512", 2.5)],

@@ -252,12 +252,8 @@ pub fn found_with(
         .segment_limit
         .min(limit(libc::RLIMIT_AS).saturating_sub(1) / 2)
         .min(limit(libc::RLIMIT_FSIZE));
-    let fit = |lanes: usize| SegmentShape {
-        lanes,
-        ..SegmentShape::fit(ranks, options.box_budget, arena, limit / lanes as u64)
-    };
-    let several = Some(fit(options.lanes.clamp(1, LANES_MAX))).filter(SegmentShape::is_sound);
-    let shape = several.unwrap_or_else(|| fit(1));
+    let shape = SegmentShape::fit(ranks, options.box_budget, arena, limit)
+        .with_lanes(options.lanes.clamp(1, LANES_MAX), limit);
     if !shape.is_sound() {
         return Err(ShmConnectError::NoRoom { limit, ranks });
     }

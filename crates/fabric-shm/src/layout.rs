@@ -47,6 +47,9 @@ const TOTAL_MAX: u64 = 1 << 50;
 /// Maximum number of lanes.
 pub const LANES_MAX: usize = 16;
 
+/// Maximum address space of a rank in a further lane, in bytes. Only payloads that are staged lie there.
+const LANE_ARENA: u64 = 256 << 20;
+
 /// Position of the number of lanes in the word that begins with the number of ranks.
 const LANES_SHIFT: u32 = 32;
 
@@ -60,7 +63,8 @@ pub struct SegmentShape {
     pub bytes: usize,
     /// Address space of a rank for memory that peers reach, in bytes; a multiple of [`STEP`].
     pub arena: u64,
-    /// Number of lanes, at least 1. All other numbers describe a single lane.
+    /// Number of lanes, at least 1. The other numbers describe the first lane. Each further lane has the same boxes, and arenas of
+    /// [`SegmentShape::arena_len`].
     pub lanes: usize,
 }
 
@@ -198,9 +202,33 @@ impl SegmentShape {
         self.lane_at(self.lanes - 1) + self.segment()
     }
 
+    /// Returns the shape with further lanes, if they take at most a quarter of `limit` bytes of addresses. `self` is a shape that
+    /// fits `limit`.
+    pub fn with_lanes(self, lanes: usize, limit: u64) -> SegmentShape {
+        let shape = SegmentShape { lanes, ..self };
+        let more = (shape.segments() - self.segments()) + (shape.arenas() - self.arenas());
+        if more > limit / 4 {
+            return self;
+        }
+        let room = limit.saturating_sub(more + self.segment()) / self.ranks as u64;
+        let shape = SegmentShape { arena: self.arena.min(room & !(STEP - 1)), ..shape };
+        if shape.is_sound() { shape } else { self }
+    }
+
+    /// Returns the size of a rank's arena in a lane, in bytes.
+    pub fn arena_len(&self, lane: usize) -> u64 {
+        if lane == 0 { self.arena } else { self.arena.min(LANE_ARENA) }
+    }
+
     /// Returns the offset of the arena of `rank` in the file of the arenas.
     pub fn arena_of(&self, lane: usize, rank: usize) -> u64 {
-        (lane * self.ranks + rank) as u64 * self.arena
+        match lane.checked_sub(1) {
+            None => rank as u64 * self.arena,
+            Some(before) => {
+                let first = self.ranks as u64 * self.arena;
+                first + (before * self.ranks + rank) as u64 * self.arena_len(lane)
+            }
+        }
     }
 
     /// Returns the size of the file of the arenas, in bytes.
@@ -328,9 +356,22 @@ mod tests {
             assert!(shape.lane_at(1) >= shape.segment() && shape.lane_at(2).is_multiple_of(STEP));
             assert!(shape.segments() >= shape.lane_at(2) + shape.segment());
             assert_eq!(shape.arena_of(1, 0), shape.arena_of(0, ranks));
+            assert_eq!(shape.arena_of(2, 0), shape.arena_of(1, ranks));
             assert_eq!(shape.arenas(), shape.arena_of(2, ranks));
             assert_eq!(SegmentShape::from_words(shape.words()), shape);
         }
+    }
+
+    #[test]
+    fn lanes_take_a_small_part_of_the_addresses() {
+        let fit = |limit| SegmentShape::fit(2, BUDGET, 32 << 30, limit);
+        let free = fit(u64::MAX).with_lanes(5, u64::MAX);
+        assert_eq!((free.lanes, free.arena), (5, 32 << 30));
+        let bounded = fit(16 << 30).with_lanes(5, 16 << 30);
+        assert_eq!(bounded.lanes, 5);
+        assert!(bounded.segments() + bounded.arenas() <= 16 << 30 && bounded.is_sound());
+        let narrow = fit(1 << 30);
+        assert_eq!(narrow.with_lanes(5, 1 << 30), narrow);
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl Shm {
         let to = &self.peers[peer];
         let (home, view) = (&to.home, &to.view);
         let told = to.control().facts.0.opened.load(Ordering::Acquire);
-        let told = told.min(home.shape().arena) & !(STEP - 1);
+        let told = told.min(home.arena_len()) & !(STEP - 1);
         let end = offset.checked_add(len).ok_or_else(corrupt)?;
         if end > told || told <= view.open.get() {
             return Err(corrupt());
@@ -36,7 +36,7 @@ impl Shm {
         if told > view.reserved.get() {
             // Reserves more addresses than needed, so that reservations are rare. The earlier mapping stays, because there may be
             // pointers into it. Mapping the same memory at two addresses only costs addresses.
-            let more = (2 * told).max(RESERVED).min(home.shape().arena);
+            let more = (2 * told).max(RESERVED).min(home.arena_len());
             let reserve = |len| home.reserve(to.home_rank, len).map(|base| (base, len));
             let (base, len) = reserve(more).or_else(|_| reserve(told)).map_err(|error| {
                 memory_fault("mmap of memory of another process of this node", &error)

@@ -212,6 +212,11 @@ impl Segment {
         self.shape.arena_of(self.lane, rank)
     }
 
+    /// Returns the size of each arena, in bytes.
+    pub fn arena_len(&self) -> u64 {
+        self.shape.arena_len(self.lane)
+    }
+
     /// Reserves addresses for `len` bytes of the arena of `rank`, from its start on. No process may touch the bytes before
     /// [`Segment::open`]. The addresses stay reserved as long as `self`. Each process has the arena at a multiple of
     /// [`Region::ALIGN_SEEN`], so that an address that is aligned in one process is aligned in all.

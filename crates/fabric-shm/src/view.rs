@@ -36,7 +36,7 @@ impl Default for MappedArena {
 impl MappedArena {
     /// Reserves addresses for the arena of `rank`, which is the caller: for the whole arena, or for as much of it as possible.
     pub fn of_own(segment: &Segment, rank: usize) -> io::Result<MappedArena> {
-        let mut len = segment.shape().arena;
+        let mut len = segment.arena_len();
         loop {
             match segment.reserve(rank, len) {
                 Ok(base) => {

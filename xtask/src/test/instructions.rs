@@ -1,4 +1,4 @@
-//! Numbers of instructions of single calls, counted by callgrind (tests/c/instructions.c). A clock would also measure other work of
+//! Numbers of instructions of single calls, and of atomic instructions, counted by callgrind (tests/c/instructions.c). A clock would also measure other work of
 //! the machine.
 
 use super::tally::Tally;
@@ -31,6 +31,28 @@ const FIRST: u64 = 8;
 /// thread.
 const BY_LEVEL: u64 = 20;
 
+/// Maximum number of additional atomic instructions per 100 messages of a thread that has a communicator of its own, under
+/// MPI_THREAD_MULTIPLE. A lock takes at least one per call, so 300 per 100 messages.
+const ATOMICS: u64 = 10;
+
+/// Event of callgrind that a run counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CountedEvent {
+    Instructions,
+    /// Instructions with a lock on the bus.
+    Atomics,
+}
+
+impl CountedEvent {
+    /// Returns callgrind's name of the event.
+    fn name(self) -> &'static str {
+        match self {
+            CountedEvent::Instructions => "Ir",
+            CountedEvent::Atomics => "Ge",
+        }
+    }
+}
+
 /// Maximum number of runs of a test whose count depends on which rank comes first.
 const TRIES: usize = 5;
 
@@ -59,6 +81,20 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         println!("ok   {names}, {way}: {found} instructions of at most {most}");
         tally.passed += 1;
     }
+    let atomics = |way, level| {
+        let window = ["MPI_Isend", "MPI_Irecv", "MPI_Waitall"];
+        let found = counted(prefix, way, level, &window, CountedEvent::Atomics)?;
+        Ok::<u64, String>(found * 100 / MESSAGES)
+    };
+    let (alone, found) = (atomics("window_dup", "0")?, atomics("window_thread", "3")?);
+    let text = format!(
+        "{found} atomic instructions in 100 messages of a thread with a communicator of its own, {alone} without threads"
+    );
+    if found > alone + ATOMICS {
+        return Err(text);
+    }
+    println!("ok   {text}");
+    tally.passed += 1;
     for level in ["1", "2", "3"] {
         for function in ["MPI_Send", "MPI_Recv"] {
             let alone = least(prefix, "blocking", "0", &[function], ROUNDS, 0)?;
@@ -91,7 +127,8 @@ fn least(
     // "allreduce" is the only test in which a rank waits for the other rank within the counted call.
     let tries = if way == "allreduce" { TRIES } else { 1 };
     for _ in 0..tries {
-        least = least.min(counted(prefix, way, level, functions)? / by);
+        let found = counted(prefix, way, level, functions, CountedEvent::Instructions)?;
+        least = least.min(found / by);
         if least <= most {
             break;
         }
@@ -99,13 +136,22 @@ fn least(
     Ok(least)
 }
 
-/// Runs the program once. Returns the number of instructions in all calls of `functions` on both ranks.
-fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<u64, String> {
+/// Runs the program once. Returns the number of events in all calls of `functions` on both ranks.
+fn counted(
+    prefix: &Path,
+    way: &str,
+    level: &str,
+    functions: &[&str],
+    event: CountedEvent,
+) -> Result<u64, String> {
     let folder = root().join("target/test-programs/instruction-counts");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let mut command = Command::new(prefix.join("bin/mpiexec"));
     command.args(["--timeout", "120", "-n", "2", "valgrind", "-q", "--tool=callgrind"]);
+    if event == CountedEvent::Atomics {
+        command.arg("--collect-bus=yes");
+    }
     command.arg(format!("--callgrind-out-file={}/%p", folder.display()));
     command.arg(super::c_programs::folder()?.join("instructions")).arg(way);
     super::tools::quiet(command.env("LEVEL", level))?;
@@ -113,14 +159,17 @@ fn counted(prefix: &Path, way: &str, level: &str, functions: &[&str]) -> Result<
     let files = fs::read_dir(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for file in files.flatten() {
         let mut annotate = Command::new("callgrind_annotate");
-        annotate.args(["--inclusive=yes", "--threshold=100"]).arg(file.path());
+        annotate.args(["--inclusive=yes", "--threshold=100"]);
+        annotate.arg(format!("--show={}", event.name())).arg(file.path());
         let output = annotate.stdin(Stdio::null()).output();
         let output = output.map_err(|e| format!("callgrind_annotate: {e}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         all += functions.iter().map(|function| inclusive(&text, function)).sum::<u64>();
     }
     match all {
-        0 => Err(format!("{functions:?}, {way}: callgrind has counted nothing")),
+        0 if event == CountedEvent::Instructions => {
+            Err(format!("{functions:?}, {way}: callgrind has counted nothing"))
+        }
         all => Ok(all),
     }
 }

@@ -63,7 +63,8 @@ pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
 /// Removes the handle of a communicator.
 fn discard(handle: Comm) {
     lanes::forget(handle.0);
-    state().comms.borrow_mut().remove(handle.0);
+    let comm = state().comms.borrow_mut().remove(handle.0);
+    comm.into_iter().for_each(lanes::keep_while_used);
 }
 
 /// Sets the properties that a new communicator inherits from the communicator from which it was made.

@@ -1,7 +1,9 @@
 //! Conversion of handles to integers and back, for other languages (MPI 5.0, section 20.4). Predefined handles keep their
 //! value.
 
+use crate::lanes;
 use crate::state::state;
+use crate::table::{HandleTable, LANE_IN_INT, lane_of};
 use crate::types::*;
 use std::ffi::c_int;
 
@@ -43,10 +45,28 @@ in_table! {
     /// MPI_Op_fromint, MPI_Op_toint.
     op_toint op_fromint Op ops
 }
-in_table! {
-    /// MPI_Request_fromint, MPI_Request_toint.
-    request_toint request_fromint Request requests
+/// MPI_Request_toint.
+pub(crate) unsafe fn request_toint(handle: Request) -> c_int {
+    let int = |requests: &HandleTable<_>| requests.to_int(handle.0);
+    match lane_of(handle.0) {
+        0 => int(&state().requests.borrow()),
+        lane => lanes::with_requests(lane, int)
+            .map_or(handle.0 as c_int, |int| int | (lane as c_int) << LANE_IN_INT),
+    }
 }
+
+/// MPI_Request_fromint.
+pub(crate) unsafe fn request_fromint(int: c_int) -> Request {
+    let lane = int as u32 as usize >> LANE_IN_INT;
+    let own = int & ((1 << LANE_IN_INT) - 1);
+    let handle = match lane {
+        0 => state().requests.borrow().from_int(int),
+        lane => lanes::with_requests(lane, |requests| requests.from_int(own))
+            .unwrap_or(int as u32 as usize),
+    };
+    Request(handle)
+}
+
 in_table! {
     /// MPI_Session_fromint, MPI_Session_toint.
     session_toint session_fromint Session sessions

@@ -1,5 +1,6 @@
 //! Partitioned communication (MPI 5.0, chapter 4).
 
+use super::probes::idle_test;
 use super::requests::bad_request;
 use crate::arguments::{
     BUF, buffer, comm, count, destination, not_null, optional_info, room_for_request, store, tag,
@@ -204,7 +205,10 @@ pub(crate) unsafe fn parrived(
                 None => return Err(not_partitioned("MPI_Precv_init").on(owner)),
             };
             engine.progress();
-            receive.arrived(partition).map_err(|error| Error::from(error).on(owner))?
+            let arrived =
+                receive.arrived(partition).map_err(|error| Error::from(error).on(owner))?;
+            idle_test(!arrived);
+            arrived
         }
     };
     // SAFETY: `flag` points to room for the result, as MPI requires of the program.

@@ -82,9 +82,10 @@ const PATIENCE: u32 = 1024;
 /// Number of consecutive tests without a result.
 static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 
-/// Counts a test. If `nothing` is true, the test had no result, and the process may yield its processor. If there are more ranks
-/// than processors, the process yields each time, because a program that tests in a loop must not delay the process for which it
-/// waits. Otherwise the process yields every `PATIENCE`th time, because a processor may also have work of other jobs.
+/// Counts a test. If `nothing` is true, the test had no result. Then it progresses the lanes from time to time, because the program
+/// may wait for a message whose sender first needs an answer on a lane, and the process may yield its processor. If there are more
+/// ranks than processors, the process yields each time, because a program that tests in a loop must not delay the process for which
+/// it waits. Otherwise the process yields every `PATIENCE`th time, because a processor may also have work of other jobs.
 pub fn idle_test(nothing: bool) {
     let state = state();
     if !nothing {
@@ -92,6 +93,7 @@ pub fn idle_test(nothing: bool) {
     }
     let row = IDLE_TESTS.get().wrapping_add(1);
     IDLE_TESTS.set(row);
+    lanes::progress_in_row(None, row, PATIENCE);
     if let Some(engine) = state.engine.get()
         && (row.is_multiple_of(PATIENCE) || !engine.policy().fits())
     {

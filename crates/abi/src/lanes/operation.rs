@@ -1,9 +1,11 @@
 //! Calls that hold the main lock, and use a lane beside it: all but the usual sends, receives and waits.
 
 use super::{LaneState, MessageLane};
+use crate::chapter_state::ChapterState;
 use crate::engine::CommObject;
 use crate::objects::{Belongs, RequestObject};
 use crate::state::state;
+use crate::table::{HandleTable, lane_of};
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
@@ -25,6 +27,11 @@ impl MessageCarrier {
     /// Returns the carrier of a communicator, if the communicator has a lane.
     pub fn of(comm: &CommObject) -> Option<&MessageCarrier> {
         comm.carrier.get()?.downcast_ref()
+    }
+
+    /// Returns true if operations of the lane use the communicator, which has no handle.
+    fn is_used(&self) -> bool {
+        self.hold(|_, comm| Rc::strong_count(comm) > 1)
     }
 
     /// Runs `f` with the lane's lock held.
@@ -168,6 +175,15 @@ pub fn with_request<R>(
     Some(f(state, requests.get_mut(handle)?))
 }
 
+/// Runs `f` with the requests of a lane, and with the lane's lock held. Returns `None` if there is no such lane.
+pub fn with_requests<R>(
+    lane: usize,
+    f: impl FnOnce(&HandleTable<RequestObject>) -> R,
+) -> Option<R> {
+    let entered = MessageLane::numbered(lane)?.enter();
+    Some(f(&entered.state()?.requests.borrow()))
+}
+
 /// Runs `look` with the lane of a handle and with its lock held. If this finds nothing, progresses the lane and runs `look` again.
 fn look<R>(handle: usize, look: impl Fn(&LaneState) -> Option<R>) -> Option<R> {
     let entered = MessageLane::of(handle)?.enter();
@@ -178,11 +194,32 @@ fn look<R>(handle: usize, look: impl Fn(&LaneState) -> Option<R>) -> Option<R> {
     })
 }
 
-/// Returns true if the request of a lane is complete, and `None` if there is no such request. Progresses the lane if it is not
-/// complete.
-pub fn is_over(handle: usize) -> Option<bool> {
-    with_request(handle, |_, _| ())?;
-    Some(look(handle, |state| state.is_over(handle).then_some(())).is_some())
+/// Set of the lanes that a scan of requests has progressed.
+#[derive(Debug, Default)]
+pub struct LaneSet(u32);
+
+impl LaneSet {
+    /// Adds the lane of a handle. Returns true if the set did not contain the lane.
+    fn add(&mut self, handle: usize) -> bool {
+        let bit = 1 << lane_of(handle);
+        let new = self.0 & bit == 0;
+        self.0 |= bit;
+        new
+    }
+}
+
+/// Returns true if the request of a lane is complete, and `None` if there is no such request. If the request is not complete and
+/// `progressed` does not contain the lane, progresses the lane and adds it to `progressed`.
+pub fn is_over(handle: usize, progressed: &mut LaneSet) -> Option<bool> {
+    let entered = MessageLane::of(handle)?.enter();
+    let state = entered.state()?;
+    state.requests.borrow().get(handle)?;
+    let over = state.is_over(handle)
+        || progressed.add(handle) && {
+            state.engine.progress();
+            state.is_over(handle)
+        };
+    Some(over)
 }
 
 /// Returns the outcome of a request of a lane, if its operation is complete. Does not end the request. Progresses the lane if the
@@ -225,9 +262,34 @@ fn number(object: &RequestObject) -> u64 {
     }
 }
 
-/// Returns the communicator with this number, if it has a handle.
+/// Communicators without a handle that operations of their lanes may still use. Their error handlers serve these operations.
+static FREED: ChapterState<RefCell<Vec<Rc<CommObject>>>> =
+    ChapterState::new(RefCell::new(Vec::new()));
+
+/// Keeps a communicator that has lost its handle as long as operations of its lane use it. Drops other such communicators that no
+/// operation uses any more.
+pub fn keep_while_used(comm: Rc<CommObject>) {
+    let is_used =
+        |comm: &Rc<CommObject>| MessageCarrier::of(comm).is_some_and(MessageCarrier::is_used);
+    if !is_carried(&comm) {
+        return;
+    }
+    let mut freed = FREED.take();
+    freed.push(comm);
+    freed.retain(is_used);
+    FREED.replace(freed);
+}
+
+/// Drops the communicators that [`keep_while_used`] has kept.
+pub fn drop_freed() {
+    drop(FREED.take());
+}
+
+/// Returns the communicator with this number, if it has a handle or was freed while operations of its lane used it.
 fn of_number(id: u64) -> Belongs {
-    let comm = state().all_comms().into_iter().find(|comm| comm.id() == id);
+    let mut comms = state().all_comms();
+    comms.extend(FREED.borrow().iter().cloned());
+    let comm = comms.into_iter().find(|comm| comm.id() == id);
     comm.map_or(Belongs::Nobody, Belongs::Comm)
 }
 

@@ -1,13 +1,14 @@
 //! Waits beside lanes: whoever waits progresses everything, and whoever sleeps is woken by every lane.
 //!
 //! ```text
+//!   tests                each LOOK tests without a result: tries the lanes      each 16 * LOOK: all of them
 //!   waits in a lane      each LOOK rounds: tries lane 0 and the other lanes     before a sleep: all of them, one after the other
 //!   waits in lane 0      each LOOK rounds: tries the lanes                      before a sleep: all of them, and counts as a
 //!                                                                               sleeper of each, because it may wait for an
 //!                                                                               operation of a lane
 //! ```
 
-use super::MessageLane;
+use super::{MessageLane, exist};
 use crate::engine::Engine;
 use crate::lock;
 use crate::state::state;
@@ -48,6 +49,17 @@ pub fn progress(except: Option<&MessageLane>, how: LaneProgress) -> bool {
 pub fn try_all(own: &MessageLane) {
     progress(Some(own), LaneProgress::Try);
     progress_main(LaneProgress::Try);
+}
+
+/// Progresses the lanes except the caller's own after test number `row` of consecutive tests without a result: tries them every
+/// [`LOOK`]th time, and progresses all of them every `all`th time, because a lane that a thread of its own uses without a lock is
+/// only progressed so. The caller holds no lane's lock. Returns true if the call was due to progress all of them.
+pub fn progress_in_row(own: Option<&MessageLane>, row: u32, all: u32) -> bool {
+    let due = row.is_multiple_of(all);
+    if row.is_multiple_of(LOOK) && exist() {
+        progress(own, if due { LaneProgress::All } else { LaneProgress::Try });
+    }
+    due
 }
 
 /// Progresses lane 0, for a thread that holds no lock. Returns true if anything moved.

@@ -73,8 +73,8 @@ const OTHERS: &[SettingSpec] = &[
         name: "WEFT_LANES",
         about: SettingText(P2p, Tuner, Each),
         kind: SettingKind::Number { least: 0, most: LANES_END as u64 - 1 },
-        default: "0",
-        doc: "Number of lanes for communicators under MPI_THREAD_MULTIPLE on one host, an experiment; 0 is none.",
+        default: "4",
+        doc: "Number of lanes for communicators under MPI_THREAD_MULTIPLE on one host; 0 is none.",
     },
     SettingSpec {
         name: "WEFT_SHARED_COMMS",

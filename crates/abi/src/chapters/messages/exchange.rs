@@ -1,5 +1,7 @@
 //! A send and a receive in one call (MPI 5.0, section 3.10).
 
+mod lane_exchange;
+
 use crate::arguments::{any_tag, comm, destination, origin, received, room_for_request, tag};
 use crate::calls::{Sendrecv, SendrecvReplace};
 use crate::constants::*;
@@ -12,6 +14,7 @@ use crate::requests::start;
 use crate::status::MpiStatus;
 use crate::types::{Comm, Request};
 use crate::waiting::WaitingCall;
+use lane_exchange::LaneExchange;
 use std::cell::Cell;
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -146,6 +149,9 @@ fn both(
     mut receive: Active,
     memory: Option<Staging>,
 ) -> Active {
+    if lanes::is_carried(comm) {
+        return LaneExchange::start(comm, send, receive, memory);
+    }
     let engine = comm.engine().clone();
     let endpoint = engine.endpoint().clone();
     let received = Rc::new(Cell::new(weft_p2p::Status::default()));

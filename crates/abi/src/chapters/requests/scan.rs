@@ -10,7 +10,7 @@ use super::{Arrays, Ended};
 use crate::constants::*;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::lanes;
+use crate::lanes::{self, LaneSet};
 use crate::state::state;
 use crate::table::lane_of;
 use crate::types::Request;
@@ -51,6 +51,7 @@ impl Arrays {
         let (endpoint, requests) = (engine.endpoint(), state.requests.borrow());
         let mut looked = 0;
         let faulted = endpoint.fault().is_some();
+        let mut progressed = LaneSet::default();
         for i in first..self.len {
             looked += 1;
             let handle = self.request(i);
@@ -59,7 +60,7 @@ impl Arrays {
                 handle => requests.get(handle.0).and_then(|object| object.active.as_ref()),
             };
             let is = match active {
-                None if lane_of(handle.0) != 0 => match lanes::is_over(handle.0) {
+                None if lane_of(handle.0) != 0 => match lanes::is_over(handle.0, &mut progressed) {
                     None => Seen::Nothing,
                     Some(true) => Seen::Over,
                     Some(false) => Seen::Open,

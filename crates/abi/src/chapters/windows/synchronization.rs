@@ -2,6 +2,7 @@
 
 use super::{run, target, window};
 use crate::arguments::{group, not_null, store};
+use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::Error;
 use crate::objects::WinObject;
@@ -99,6 +100,7 @@ pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
     not_null(flag, "flag")?;
     object.window.comm().engine().progress();
     let over = object.window.test()?;
+    idle_test(!over);
     // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, over.into(), "flag") }
 }
