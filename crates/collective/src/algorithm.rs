@@ -92,6 +92,11 @@ pub enum Requirement {
     Atomics,
     /// Several nodes, at least one of which has several ranks.
     Nodes,
+    /// All ranks share memory and stay on known processors in several caches, NUMA domains or sockets, at least one of which has
+    /// several ranks.
+    Levels,
+    /// The caches, NUMA domains or sockets of [`Requirement::Levels`] have the same number of ranks.
+    EvenLevels,
 }
 
 /// Algorithm for one operation.
@@ -175,6 +180,14 @@ impl Requirement {
                 site.nodes > 1 && site.ranks_per_node > 1,
                 "it takes several nodes, one of them with several ranks",
             ),
+            Requirement::EvenLevels => is(
+                site.levels.first().is_some_and(|step| step.even),
+                "the numbers of ranks in the caches, NUMA domains or sockets differ",
+            ),
+            Requirement::Levels => is(
+                site.same_node && site.levels.first().is_some(),
+                "it takes ranks bound to several caches, NUMA domains or sockets, one of them with several ranks",
+            ),
         }
     }
 }
@@ -189,6 +202,7 @@ impl Algorithm {
     /// ranks.
     pub fn meets(&self) -> bool {
         self.carrier == Carrier::Memory && self.method != Method::Central
+            || self.method.is_composition_of_node()
     }
 
     /// Returns the predicted time in nanoseconds, if the model of copies predicts a time. The model only covers ranks that share

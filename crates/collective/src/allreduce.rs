@@ -12,9 +12,10 @@ pub(crate) mod allreduce_shm_pair;
 pub(crate) mod allreduce_shm_read;
 pub(crate) mod allreduce_shm_read_whole;
 pub(crate) mod allreduce_shm_slices;
-mod rabenseifner;
+pub(crate) mod rabenseifner;
 mod reduce_broadcast;
 pub(crate) mod shm_last;
+mod shm_lines;
 pub(crate) mod shm_read_staged;
 mod swing;
 
@@ -33,5 +34,6 @@ pub use allreduce_shm_slices::shm_slices;
 pub use rabenseifner::rabenseifner;
 pub use reduce_broadcast::reduce_broadcast;
 pub use shm_last::shm_last;
+pub(crate) use shm_lines::shm_lines;
 pub use shm_read_staged::shm_read_staged;
 pub use swing::swing;

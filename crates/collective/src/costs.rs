@@ -10,9 +10,10 @@
 //! A time is the time per operation on the slowest rank, if many operations follow each other. Times are only used to compare
 //! algorithms, so they exclude the costs that all algorithms have in common (the call and its checks).
 
+use crate::level_steps::LevelSteps;
 use crate::selection_key::SelectionKey;
 use weft_fabric::arithmetic::in_usual_arithmetic;
-use weft_fabric::copies::LINE;
+use weft_fabric::copies::{LINE, TopologyLevel};
 use weft_fabric::{CacheDistance, CopyModel};
 use weft_p2p::ProtocolLimits;
 
@@ -50,28 +51,43 @@ pub struct CallCosts<'m> {
     pub each: f64,
     /// Size of an element in bytes.
     pub element: usize,
+    /// Distance of the ranks, for costs that have no levels.
     distance: CacheDistance,
+    /// Nanoseconds until a rank sees a line that another rank has just written.
+    line: f64,
+    /// Nanoseconds to copy a byte out of another rank's caches.
+    fetch: f64,
+    levels: LevelSteps,
     direct: bool,
 }
 
 impl<'m> CallCosts<'m> {
     /// Makes the costs for the ranks of `case` on the machine of `model`. As long as the ranks have not exchanged facts about each
     /// other, it is assumed that each rank has its own processor, and that ranks cannot read each other's private memory.
+    ///
+    /// If the processors of ranks in several caches are known, a cost is the mean over all pairs of ranks, because an algorithm of
+    /// one level knows nothing of caches. Otherwise the observed distance decides.
     pub fn of(case: &SelectionKey, model: &'m CopyModel) -> CallCosts<'m> {
-        let near = case.site.near;
+        let (near, levels, ranks) = (case.site.near, &case.site.levels, case.ranks as f64);
+        let line = levels.mean(ranks, |level| model.line_at(level));
+        let fetch = levels.mean(ranks, |level| model.fetch_at(level));
+        let distance = if line.is_some() { CacheDistance::Apart } else { near.distance };
         CallCosts {
             model,
-            ranks: case.ranks as f64,
+            ranks,
             each: near.each.max(1).into(),
             element: case.element,
-            distance: near.distance,
+            distance,
+            line: line.unwrap_or(model.line.at(distance)),
+            fetch: fetch.unwrap_or(model.fetch.at(distance)),
+            levels: *levels,
             direct: near.direct == Some(true),
         }
     }
 
     /// Returns the nanoseconds until a rank sees a line that another rank has just written. This is the cost of a flag.
     pub fn line(&self) -> f64 {
-        self.model.line.at(self.distance)
+        self.line
     }
 
     /// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts.
@@ -100,6 +116,12 @@ impl<'m> CallCosts<'m> {
         lines * self.line() + self.turns()
     }
 
+    /// Returns the nanoseconds to combine `len` bytes of all ranks by the lines of rank 0, and to release the ranks.
+    pub fn leader_lines(&self, len: f64) -> f64 {
+        let rewrite = self.model.rewrite_best(self.distance);
+        2.0 * (self.line() + rewrite) + self.others() * (rewrite + self.reduce(len)) + self.turns()
+    }
+
     /// Returns the nanoseconds of a barrier in which all ranks publish addresses. The addresses travel in additional cache lines.
     pub fn exposing(&self) -> f64 {
         self.barrier() + self.line()
@@ -126,7 +148,9 @@ impl<'m> CallCosts<'m> {
 
     /// Returns the nanoseconds to copy `len` bytes out of a buffer that another rank has just written.
     pub fn copy_out(&self, len: f64) -> f64 {
-        self.model.fetch(len as usize, self.distance)
+        let len = len as usize;
+        let rate = if len <= self.model.last { self.fetch } else { self.model.memory };
+        rate * len as f64
     }
 
     /// Returns the nanoseconds to copy `len` bytes within a rank's own memory.
@@ -170,6 +194,52 @@ impl<'m> CallCosts<'m> {
             return self.line() + self.copy_in(len) + self.copy_out(len);
         }
         HANDSHAKE * self.line() + self.copy_in(len).max(self.copy_out(len)).min(self.read(len))
+    }
+
+    /// Returns the costs between ranks whose numbers differ by `difference`. Returns `None` unless the ranks are at known places in
+    /// several caches. Algorithms of messages in rounds have a time there only: fewer ranks, or ranks that share a cache, have
+    /// algorithms with shared memory.
+    pub fn at_difference(&self, difference: f64) -> Option<CallCosts<'m>> {
+        let level = self.levels.at_difference(difference)?;
+        let is_near = level <= TopologyLevel::Cache;
+        Some(CallCosts {
+            line: self.model.line_at(level),
+            fetch: self.model.fetch_at(level),
+            distance: if is_near { CacheDistance::Shared } else { CacheDistance::Apart },
+            ..*self
+        })
+    }
+
+    /// Returns the nanoseconds of `rounds` rounds in which a rank exchanges messages with ranks at differences of powers of two.
+    /// `len` returns the bytes of a message of a round; each is followed by `then` nanoseconds of work. The time is infinite where
+    /// such algorithms have none.
+    pub fn doubling(
+        &self,
+        rounds: f64,
+        len: impl Fn(i32) -> f64,
+        then: impl Fn(f64) -> f64,
+    ) -> f64 {
+        let round = |k: i32| {
+            let Some(costs) = self.at_difference(2f64.powi(k)) else { return f64::INFINITY };
+            // The line of the envelope, which the receiver has read, is written again and copied out.
+            let envelope = self.model.rewrite_best(costs.distance) + costs.copy_out(LINE as f64);
+            envelope + costs.message(len(k)) + then(len(k)) + self.turns()
+        };
+        (0..rounds as i32).map(round).sum()
+    }
+
+    /// Returns the additional nanoseconds of a line between two neighbours on both sides of the outermost boundary. A round of messages
+    /// to the next ranks, round all ranks, takes as long as this line.
+    pub fn far_neighbors(&self) -> f64 {
+        let line = |difference| self.at_difference(difference).map_or(0.0, |costs| costs.line);
+        line(self.ranks) - line(1.0)
+    }
+
+    /// Returns the nanoseconds in which `ranks` ranks beyond a power of two, if any, send their operands to ranks at `difference`
+    /// before other rounds, and get the result after them.
+    pub fn folded(&self, ranks: f64, difference: f64, len: f64) -> f64 {
+        let costs = self.at_difference(difference).filter(|_| ranks > 0.0);
+        costs.map_or(0.0, |costs| 2.0 * costs.message(len) + costs.reduce_whole(len))
     }
 
     /// Returns the nanoseconds of messages along a binomial tree, each followed by `then` nanoseconds of work at its receiver. In a
@@ -227,7 +297,9 @@ mod tests {
         for algorithm in ALGORITHMS {
             let Some(time) = algorithm.time else { continue };
             let what = format!("{} {}", algorithm.operation, algorithm.name);
-            for ranks in [2, 3, 8, 64] {
+            let close = SelectionKey { element: 8, ..case(8, 64, near) };
+            let needs_levels = time(&CallCosts::of(&close, &model), 64.0).is_infinite();
+            for ranks in [2, 3, 8, 64].into_iter().filter(|_| !needs_levels) {
                 let mut last = 0.0;
                 for bytes in (0..26).map(|bit| 1 << bit) {
                     let at = |near| {

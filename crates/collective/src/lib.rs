@@ -50,6 +50,8 @@ pub mod gather;
 mod halving;
 pub mod installed_maps;
 pub mod inter;
+pub mod leader_lines;
+pub mod level_steps;
 mod local_ops;
 mod members;
 pub mod neighbor;
@@ -91,7 +93,10 @@ pub use reduction::{
     ReductionBuffers,
 };
 pub use release_gather::ReleaseGather;
-pub use selection::{SelectedAlgorithm, Selection, SelectionReason, apart, candidates};
+pub use selection::{
+    Composition, CompositionStep, SelectedAlgorithm, Selection, SelectionReason, StepRanks, apart,
+    candidates,
+};
 pub use selection_key::{CallKey, RankPlacement, SelectionKey};
 pub use selection_map::SelectionMap;
 pub use state::{CollectiveState, hierarchy};

@@ -4,6 +4,7 @@ use crate::CommView;
 use crate::algorithm::{AlgorithmChoice, Carrier};
 use crate::area::Area;
 use crate::bounce::{BounceBuffers, BounceSession};
+use crate::leader_lines::{LeaderLines, LinesSession};
 use crate::shm_queue::Tickets;
 use crate::staging_ring::{RingSession, StagingRings};
 use std::cell::Cell;
@@ -18,6 +19,8 @@ pub struct ReleaseGather<F: Fabric> {
     buffers: BounceBuffers<F>,
     /// Staging rings of the algorithms in which ranks copy in chunks for other ranks.
     rings: StagingRings<F>,
+    /// Lines of the algorithms in which one rank works for all.
+    lines: LeaderLines<F>,
     /// Queue of whole operations, if several may be under way at once.
     order: Tickets<F>,
 }
@@ -37,6 +40,7 @@ impl<F: Fabric> ReleaseGather<F> {
             area: Area::default(),
             buffers: BounceBuffers::new(many),
             rings: StagingRings::default(),
+            lines: LeaderLines::default(),
             order: Tickets::default(),
         }
     }
@@ -76,6 +80,14 @@ impl<F: Fabric> ReleaseGather<F> {
         span: usize,
     ) -> impl Future<Output = Result<BounceSession<'b, F>, Fault>> + 'b {
         self.buffers.enter(&self.area, link, barriers, span)
+    }
+
+    /// Waits until an operation has its turn with the lines on this rank: see [`LeaderLines::enter`].
+    pub(crate) fn lines<'b>(
+        &'b self,
+        link: &'b CommView<F>,
+    ) -> impl Future<Output = Result<Option<LinesSession<'b, F>>, Fault>> + 'b {
+        self.lines.enter(link)
     }
 
     /// Waits until an operation has its turn with the staging rings on this rank: see [`StagingRings::enter`].

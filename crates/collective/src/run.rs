@@ -7,9 +7,9 @@ mod steps;
 
 use crate::algorithm::{Algorithm, AlgorithmChoice, Carrier, Method};
 use crate::{
-    BlockList, CollectiveState, CommView, ElementReduction, Packed, Prefix, ReduceScatterBuffers,
-    ReductionBuffers, allgather, allreduce, alltoall, barrier, bcast, gather, reduce,
-    reduce_scatter, scan, scatter, two_level,
+    BlockList, CollectiveState, CommView, ElementReduction, Largest, Packed, Prefix,
+    ReduceScatterBuffers, ReductionBuffers, allgather, allreduce, alltoall, barrier, bcast, gather,
+    reduce, reduce_scatter, scan, scatter, two_level,
 };
 use weft_channel::multicast::ReleaseMode;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -32,6 +32,21 @@ fn multicast_ends(method: Method) -> ReleaseMode {
 /// buffers. Messages then carry the operation.
 fn writes(choice: AlgorithmChoice) -> bool {
     matches!(choice.algorithm.carrier, Carrier::Writes | Carrier::Immediates)
+}
+
+/// Runs SHM-LINES without work between. Returns false if some rank has no memory.
+async fn lines<F: Fabric>(
+    link: &CommView<F>,
+    state: &CollectiveState<F>,
+    buffers: ReductionBuffers,
+    op: &dyn ElementReduction,
+) -> Result<bool, Fault> {
+    let result = buffers.result;
+    let between = async |sum: Sge| {
+        result.copy_from(sum);
+        Ok(())
+    };
+    allreduce::shm_lines(link, &state.area, buffers, op, between).await
 }
 
 /// Call of an operation, on one rank.
@@ -78,8 +93,15 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             | Method::GatherMulticast
             | Method::GatherMulticastAcknowledged
             | Method::FetchAdd => barrier::dissemination(link).await,
+            Method::Lines => {
+                let nothing = ReductionBuffers { data: Sge::EMPTY, result: Sge::EMPTY, element: 1 };
+                match self::lines(link, state, nothing, &Largest).await? {
+                    true => Ok(()),
+                    false => barrier::dissemination(link).await,
+                }
+            }
             Method::NWay => barrier::n_way_dissemination(link, choice.parameter).await,
-            Method::TwoLevel => two_level::barrier(link, state).await,
+            Method::TwoLevel | Method::Levels => two_level::barrier(link, state).await,
             _ => unlisted(choice),
         }
     }
@@ -100,7 +122,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Circulant => bcast::circulant(link, root, data, parameter).await,
             Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
             Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
-            Method::TwoLevel => two_level::bcast(link, state, root, data).await,
+            Method::TwoLevel | Method::Levels => two_level::bcast(link, state, root, data).await,
             _ => unlisted(choice),
         }
     }
@@ -119,7 +141,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             (Method::Allgather, _) => {
                 gather::through_allgather(link, state, root, mine, blocks).await
             }
-            (Method::TwoLevel, _) => two_level::gather(link, state, root, mine, blocks).await,
+            (Method::TwoLevel | Method::Levels, _) => {
+                two_level::gather(link, state, root, mine, blocks).await
+            }
             _ => unlisted(choice),
         }
     }
@@ -137,7 +161,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             (Method::StagingRing, _) => {
                 scatter::shm_ring(link, &state.area, root, blocks, mine).await
             }
-            (Method::TwoLevel, _) => two_level::scatter(link, state, root, blocks, mine).await,
+            (Method::TwoLevel | Method::Levels, _) => {
+                two_level::scatter(link, state, root, blocks, mine).await
+            }
             _ => unlisted(choice),
         }
     }
@@ -163,7 +189,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
         match choice.algorithm.method {
             Method::Read if allgather::read(link, blocks, choice.parameter).await? => return Ok(()),
             Method::Ring | Method::Read => return allgather::ring(link, blocks).await,
-            Method::TwoLevel => return two_level::allgather(link, state, blocks).await,
+            Method::TwoLevel | Method::Levels => {
+                return two_level::allgather(link, state, blocks).await;
+            }
             Method::GatherMulticast => return allgather::multicast(link, state, blocks).await,
             Method::Dissemination
                 if allgather::rds(link, state, blocks, choice.parameter).await? =>
@@ -212,7 +240,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Bruck | Method::Dissemination => {
                 alltoall::bruck(link, out, into, parameter).await
             }
-            Method::TwoLevel => two_level::alltoall(link, state, out, into).await,
+            Method::TwoLevel | Method::Levels => two_level::alltoall(link, state, out, into).await,
             _ => unlisted(choice),
         }
     }
@@ -245,7 +273,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Slices | Method::Read | Method::ReadWhole => {
                 allreduce::shm_slices(link, area, buffers, Some(root), op).await
             }
-            Method::TwoLevel => two_level::reduce(link, state, root, buffers, op).await,
+            Method::TwoLevel | Method::Levels => {
+                two_level::reduce(link, state, root, buffers, op).await
+            }
             _ => unlisted(choice),
         }
     }
@@ -283,6 +313,8 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Circulant => allreduce::circulant(link, buffers, op).await,
             Method::Swing => allreduce::swing(link, buffers, op).await,
             Method::ReduceBroadcast => allreduce::reduce_broadcast(link, state, buffers, op).await,
+            Method::Lines if self::lines(link, state, buffers, op).await? => Ok(()),
+            Method::Lines => allreduce::gather_broadcast(link, buffers, op).await,
             Method::Last => allreduce::shm_last(link, area, buffers, op).await,
             Method::Pair => allreduce::shm_pair(link, area, buffers, op).await,
             Method::Read if allreduce::shm_read(link, area, buffers, None, op).await? => Ok(()),
@@ -295,7 +327,10 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Slices | Method::Read | Method::ReadStaged | Method::ReadWhole => {
                 allreduce::shm_slices(link, area, buffers, None, op).await
             }
-            Method::TwoLevel => two_level::allreduce(link, state, buffers, op).await,
+            Method::TwoLevel | Method::Levels => {
+                two_level::allreduce(link, state, buffers, op).await
+            }
+            Method::LevelSlices => two_level::allreduce_slices(link, state, buffers, op).await,
             _ => unlisted(choice),
         }
     }
@@ -320,7 +355,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::ReduceScatterv => {
                 return reduce_scatter::reduce_scatterv(link, buffers, op).await;
             }
-            Method::TwoLevel => return two_level::reduce_scatter(link, state, buffers, op).await,
+            Method::TwoLevel | Method::Levels => {
+                return two_level::reduce_scatter(link, state, buffers, op).await;
+            }
             _ => {}
         }
         let ReduceScatterBuffers { data, lens, result, .. } = buffers;
@@ -351,7 +388,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Slices | Method::Read => {
                 scan::shm_slices(link, area, buffers, op, prefix).await
             }
-            Method::TwoLevel => two_level::scan(link, state, prefix, buffers, op).await,
+            Method::TwoLevel | Method::Levels => {
+                two_level::scan(link, state, prefix, buffers, op).await
+            }
             _ => unlisted(choice),
         }
     }

@@ -1,6 +1,10 @@
 //! Selection of the algorithm for a call. The choices in order of precedence: the algorithm asked for by name, the map's entry, the
 //! cheapest algorithm by the model of copies, and the algorithm that serves every call.
 
+mod composition;
+
+pub use composition::{Composition, CompositionStep, StepRanks};
+
 use crate::algorithm::{AlgorithmChoice, Method};
 use crate::algorithm_trials::{CANDIDATES, TrialCandidates, WITHIN};
 use crate::operation::CollectiveKind;
@@ -97,7 +101,30 @@ impl Selection {
         case: &SelectionKey,
         model: &CopyModel,
     ) -> SelectedAlgorithm {
+        self.choose_if_asked(self.asked(operation), operation, case, model)
+    }
+
+    /// Returns the algorithm that serves `case` in a level. A composition of the levels of a node that was asked for serves the whole
+    /// communicator. Its levels choose by themselves whether they are composed again.
+    pub(crate) fn choose_in_level(
+        &self,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> AlgorithmChoice {
         let asked = self.asked(operation);
+        let asked = asked.filter(|choice| !choice.algorithm.method.is_composition_of_node());
+        self.choose_if_asked(asked, operation, case, model).choice
+    }
+
+    /// Returns the algorithm that serves `case`, if `asked` was asked for.
+    fn choose_if_asked(
+        &self,
+        asked: Option<AlgorithmChoice>,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> SelectedAlgorithm {
         let mapped = || self.map(case.site).and_then(|map| map.choose(operation, case));
         let refused =
             asked.and_then(|choice| Some((choice, choice.algorithm.eligible(case).err()?)));
@@ -107,12 +134,26 @@ impl Selection {
             (choice, SelectionReason::Led)
         } else if let Some(choice) = mapped() {
             (choice, SelectionReason::Map)
-        } else if let Some(choice) = cheapest(operation, case, model) {
+        } else if let Some(choice) = self.cheapest(operation, case, model) {
             (choice, SelectionReason::Cheapest)
         } else {
             (usual(operation, case), SelectionReason::Usual)
         };
         SelectedAlgorithm { choice, reason, refused }
+    }
+
+    /// Returns the predicted fastest algorithm among ranks that share memory, if the model predicts a time for any algorithm. If
+    /// times are equal, the first algorithm is taken.
+    fn cheapest(
+        &self,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> Option<AlgorithmChoice> {
+        let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
+        let able = able.map(|a| a.usual());
+        let timed = able.filter_map(|a| Some((self.predicted(a, case, model)?, a)));
+        timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, choice)| choice)
     }
 }
 
@@ -139,18 +180,6 @@ fn led(operation: CollectiveKind, case: &SelectionKey) -> Option<AlgorithmChoice
     }
     let two_level = operation.algorithms().find(|a| a.method == Method::TwoLevel);
     two_level.filter(|a| a.eligible(case).is_ok()).map(|a| a.usual())
-}
-
-/// Returns the predicted fastest algorithm among ranks that share memory, if the model predicts a time for any algorithm. If times
-/// are equal, the first algorithm is taken.
-fn cheapest(
-    operation: CollectiveKind,
-    case: &SelectionKey,
-    model: &CopyModel,
-) -> Option<AlgorithmChoice> {
-    let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
-    let timed = able.filter_map(|a| Some((a.predicted(case, model)?, a)));
-    timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, algorithm)| algorithm.usual())
 }
 
 /// Returns the algorithms whose predicted time is near the lowest time, in ascending order of time. The first algorithm is the
@@ -193,6 +222,7 @@ mod tests {
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
+            levels: Default::default(),
             near: Default::default(),
         };
         SelectionKey { ranks: 4, bytes: 100, element: 4, commutes, equal: true, site }

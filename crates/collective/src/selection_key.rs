@@ -1,6 +1,7 @@
 //! Inputs of the selection of an algorithm: the call, the placement of the ranks, and the facts that the ranks know of each other.
 
 use crate::OperandOrder;
+use crate::level_steps::LevelSteps;
 use weft_fabric::CacheDistance;
 
 /// A call, reduced to the properties on which the selection depends. All ranks of a communicator have the same properties.
@@ -65,6 +66,8 @@ pub struct RankPlacement {
     pub same_arithmetic: bool,
     /// True if the adapters of the ranks support atomic operations.
     pub atomics: bool,
+    /// Levels at which the ranks form groups, if the ranks share memory and their processors are known.
+    pub levels: LevelSteps,
     /// Facts that the ranks have exchanged, if they share memory.
     pub near: Near,
 }
@@ -85,6 +88,7 @@ impl RankPlacement {
             multicast: 0,
             same_arithmetic: true,
             atomics: true,
+            levels: LevelSteps::UNKNOWN,
             near: Near::UNKNOWN,
         }
     }

@@ -147,12 +147,22 @@ impl<F: Fabric> CollectiveState<F> {
         self.trials()?.due(choice)
     }
 
-    /// Returns the hierarchy (the ranks of this node, and the leaders of all nodes) for one operation.
-    pub(crate) fn hierarchy(&self, link: &CommView<F>) -> Composition<'_, F> {
-        let mut hierarchy = self.hierarchy.borrow_mut();
-        let hierarchy =
-            hierarchy.get_or_insert_with(|| Rc::new(Hierarchy::new(link, self))).clone();
-        Composition { hierarchy, _turn: self.compositions.pass(link) }
+    /// Returns the hierarchy (the ranks of this rank's group, and the leaders of all groups) for one operation. If several operations
+    /// may be under way at once, an operation waits for its turn: otherwise the steps of two operations could enter the memory that
+    /// the ranks of a group share in another order on each rank.
+    pub(crate) async fn hierarchy(
+        &self,
+        link: &CommView<F>,
+    ) -> Result<HierarchyTurn<'_, F>, Fault> {
+        let hierarchy = {
+            let mut hierarchy = self.hierarchy.borrow_mut();
+            hierarchy.get_or_insert_with(|| Rc::new(Hierarchy::new(link, self))).clone()
+        };
+        let turn = match self.area.is_in_turn() || !hierarchy.group.shares_memory() {
+            true => self.compositions.pass(link),
+            false => self.compositions.enter(link).await?.0,
+        };
+        Ok(HierarchyTurn { hierarchy, _turn: turn })
     }
 
     /// Returns the slots of `pattern` for payloads of `len` bytes, received by the method that `link` names.
@@ -227,12 +237,12 @@ impl<F: Fabric> CollectiveState<F> {
 }
 
 /// The levels, in use by a two-level operation.
-pub(crate) struct Composition<'g, F: Fabric> {
+pub(crate) struct HierarchyTurn<'g, F: Fabric> {
     hierarchy: Rc<Hierarchy<F>>,
     _turn: OperationTicket<'g, F>,
 }
 
-impl<F: Fabric> Deref for Composition<'_, F> {
+impl<F: Fabric> Deref for HierarchyTurn<'_, F> {
     type Target = Hierarchy<F>;
 
     fn deref(&self) -> &Hierarchy<F> {

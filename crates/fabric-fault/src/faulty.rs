@@ -388,6 +388,10 @@ impl<F: Fabric> weft_fabric::Nodes for FaultyFabric<F> {
         self.inner.node(peer)
     }
 
+    fn groups(&self, peer: usize) -> Option<weft_fabric::copies::ProcessorGroups> {
+        self.inner.groups(peer)
+    }
+
     fn same_arithmetic(&self) -> bool {
         self.inner.same_arithmetic()
     }

@@ -3,10 +3,11 @@
 
 use crate::sync::AtomicU64;
 use weft_fabric::CopyModel;
+use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::wait::Doorbell;
 
 /// The text "WEFTSHM" and the version of the layout.
-pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x08");
+pub const MAGIC: u64 = u64::from_le_bytes(*b"WEFTSHM\x09");
 
 /// Maximum number of ranks on one machine.
 pub const RANKS_MAX: usize = 1024;
@@ -55,6 +56,8 @@ pub struct RankControl {
     pub immediates: OwnCacheLines<AtomicU64>,
     /// Processors that the rank may run on. The rank writes them before the closing fence.
     pub affinity: OwnCacheLines<[AtomicU64; CPUS_MAX / 64]>,
+    /// Groups of processors in which the rank stays, see [`crate::bound_places`]. The rank writes them before the closing fence.
+    pub groups: OwnCacheLines<[AtomicU64; ProcessorGroups::LEVELS]>,
 }
 
 /// Facts by which other ranks reach a rank's own memory. They include the address and the content of a word in this memory. A peer

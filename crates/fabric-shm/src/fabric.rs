@@ -9,6 +9,7 @@ use crate::sync::Ordering;
 use crate::view::{ALLOCATED, OWN, WITHIN};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::wait::Sleep;
 use weft_fabric::{
     ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counters, Fabric, Facets, Fault,
@@ -202,6 +203,10 @@ impl Fabric for Shm {
 impl Nodes for Shm {
     fn node(&self, _peer: usize) -> usize {
         0
+    }
+
+    fn groups(&self, peer: usize) -> Option<ProcessorGroups> {
+        self.groups.as_ref()?.get(peer).copied()
     }
 
     fn same_arithmetic(&self) -> bool {

@@ -40,6 +40,8 @@ mod backlogs;
 #[cfg(not(loom))]
 mod bell;
 #[cfg(not(loom))]
+mod bound_places;
+#[cfg(not(loom))]
 mod cgroup;
 #[cfg(not(loom))]
 mod cma;

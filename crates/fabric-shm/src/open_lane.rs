@@ -31,6 +31,7 @@ impl Shm {
             counters: Rc::default(),
             copies: Copies::new(Arc::new(self.copies.model().clone())),
             same_arithmetic: self.same_arithmetic,
+            groups: self.groups.clone(),
             peers,
             turn: PollTurn::default(),
             backlogs: BackloggedPeers::default(),

@@ -1,6 +1,7 @@
 //! State of the shared-memory fabric, and its construction.
 
 use crate::backlogs::BackloggedPeers;
+use crate::bound_places;
 use crate::connect::{self, ShmConnectError};
 use crate::control::RankControl;
 use crate::datagrams::ShmDatagrams;
@@ -20,6 +21,7 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_bootstrap::Bootstrap;
+use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Completion, Copies, Counters, Fault};
 #[cfg(doc)]
@@ -31,6 +33,8 @@ pub struct Shm {
     pub(crate) counters: Rc<Counters>,
     pub(crate) copies: Copies,
     pub(crate) same_arithmetic: bool,
+    /// Groups of processors of the job's ranks, if they are known.
+    pub(crate) groups: Option<Box<[ProcessorGroups]>>,
     pub(crate) peers: ShmPeers,
     /// The boxes where [`Fabric::receive`] from any peer looks first.
     pub(crate) turn: PollTurn,
@@ -102,6 +106,10 @@ impl Shm {
         bootstrap.fence().map_err(ShmConnectError::Bootstrap)?;
         let copies = Copies::new(Arc::new(connect::costs(&segment)));
         let same_arithmetic = connect::same_arithmetic(&segment);
+        let groups = bound_places::of_job(&segment);
+        if let Some(own) = groups.as_ref().map(|groups| groups[rank]) {
+            copies.set_groups(own);
+        }
         lanes.agree(&segment);
         // SAFETY: every rank connects once, so each end of each box has only one user. The peers keep `segment`.
         let peers = unsafe { ShmPeers::of_job(&segment, rank, own) };
@@ -110,6 +118,7 @@ impl Shm {
             counters,
             copies,
             same_arithmetic,
+            groups,
             peers,
             turn: PollTurn::default(),
             backlogs: BackloggedPeers::default(),
@@ -141,6 +150,11 @@ impl Shm {
     /// ranks may use different processors, if a quota allows fewer processors, or if there is only one processor.
     pub fn own_processor(&self) -> Option<usize> {
         processors::own(&self.segment, self.rank)
+    }
+
+    /// For tests: makes the ranks count as ranks that stay in `groups`. All ranks pass the same groups before they communicate.
+    pub fn assume_groups(&mut self, groups: Vec<ProcessorGroups>) {
+        self.groups = Some(groups.into());
     }
 
     /// Returns the number of bytes that this process has allocated for its peers to reach.

@@ -24,8 +24,9 @@ impl WorldState {
         self.remember(from, to, tail)
     }
 
+    /// Returns the arrival of a message that may overtake, or be overtaken.
     #[cold]
-    fn remember(&mut self, from: usize, to: usize, tail: Picoseconds) -> Picoseconds {
+    pub(crate) fn remember(&mut self, from: usize, to: usize, tail: Picoseconds) -> Picoseconds {
         let (now, sent) = (self.now, &mut self.rest[from].sent);
         while sent.front().is_some_and(|&(arrives, _)| arrives <= now) {
             sent.pop_front();

@@ -355,6 +355,10 @@ impl weft_fabric::Nodes for Sim {
         peer / self.look().machine.ranks_per_node.0
     }
 
+    fn groups(&self, peer: usize) -> Option<weft_fabric::copies::ProcessorGroups> {
+        self.look().levels.as_ref().map(|levels| levels.groups_of(peer))
+    }
+
     fn same_arithmetic(&self) -> bool {
         !self.look().machine.mixed_arithmetic
     }

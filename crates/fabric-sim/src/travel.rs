@@ -237,7 +237,8 @@ impl WorldState {
             tail = self.unsteady(tail);
         }
         if matches!(self.flights[number].action, FlightAction::Message { .. }) {
-            tail = self.in_order(from, to, now, tail);
+            // A short message may be faster than a longer one before it, at every level.
+            tail = self.remember(from, to, tail);
         }
         if let Some(path) = self.behind.path(number) {
             tail = self.behind.tail(path, &self.flights[number].action, tail);

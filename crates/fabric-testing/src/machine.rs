@@ -79,6 +79,20 @@ pub fn together(ranks: usize) -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", &ranks.to_string()).replace("[local]", "[local]\nshared = true"))
 }
 
+/// Returns the machine with all ranks on one node of 64 processors: two sockets, each with four NUMA domains of two caches.
+pub fn levels() -> Rc<Machine> {
+    let level = |name: &str, processors: usize, line: f64| {
+        format!(
+            "[[level]]\nname = \"{name}\"\nprocessors = {processors}\nline = {line}\ncopy = 3000\n\n"
+        )
+    };
+    let levels = [("cache", 4, 0.1), ("numa", 8, 0.2), ("socket", 32, 0.3), ("node", 64, 0.6)];
+    let levels: String =
+        levels.into_iter().map(|(name, processors, line)| level(name, processors, line)).collect();
+    let text = TEXT.replace("RANKS", "64").replace("[local]", "[local]\nshared = true");
+    parse(&text.replace("[multicast]", &format!("{levels}[multicast]")))
+}
+
 /// Returns the machine with one rank per node, on which packets become visible from their first byte to their last.
 pub fn in_order() -> Rc<Machine> {
     parse(&TEXT.replace("RANKS", "1").replace("inline =", "in_order = true\ninline ="))

@@ -31,6 +31,7 @@ pub use copy_methods::Ways;
 pub use fields::{Field, Unit};
 pub use groups::ProcessorGroups;
 pub use model::{ByDistance, CacheDistance, CopyModel, LINE, PAGE};
+pub use weft_topology::TopologyLevel;
 
 use score::{SLOW, SLOW_LOOK, Score};
 use std::cell::{Cell, OnceCell};

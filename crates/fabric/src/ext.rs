@@ -1,6 +1,7 @@
 //! The optional parts as callers use them: each method calls the part if the fabric has it, or else defines the behaviour without
 //! the part.
 
+use crate::copies::ProcessorGroups;
 use crate::{
     ArrivedMessage, Completion, Counter, Datagram, Fabric, Fault, FaultCause, FlagWrite, GroupId,
     Head, Peek, PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite,
@@ -73,6 +74,12 @@ pub trait FabricExt: Fabric {
     #[inline]
     fn node(&self, peer: usize) -> usize {
         self.facets().nodes.map_or(0, |nodes| nodes.node(peer))
+    }
+
+    /// Returns the groups of processors in which `peer` stays, if the fabric knows them.
+    #[inline]
+    fn groups(&self, peer: usize) -> Option<ProcessorGroups> {
+        self.facets().nodes.and_then(|nodes| nodes.groups(peer))
     }
 
     /// Returns true if equal operands give equal bits on all processes. A fabric without nodes answers true.

@@ -8,6 +8,7 @@
 //! No method of a part has a default, and [`Facets`] names every part. So a fabric that wraps another fabric is not compiled
 //! until it answers for each part. The behaviour without a part is defined only once, in [`crate::FabricExt`].
 
+use crate::copies::ProcessorGroups;
 use crate::{
     ArrivedMessage, Completion, Counter, Datagram, Fault, FlagWrite, GroupId, Head, Peek,
     PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
@@ -202,6 +203,10 @@ pub trait Multicast {
 pub trait Nodes {
     /// Returns the node of `peer`. Each fabric defines nodes in its own way, but all processes of a job get the same answer.
     fn node(&self, peer: usize) -> usize;
+
+    /// Returns the groups of processors in which `peer` stays, if they are known. All processes of the peer's node get the same
+    /// answer, from the first call on. Processes of other nodes may not know the groups.
+    fn groups(&self, peer: usize) -> Option<ProcessorGroups>;
 
     /// Returns true if all processes compute with the same arithmetic: the same operands give the same bits.
     fn same_arithmetic(&self) -> bool;

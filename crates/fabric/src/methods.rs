@@ -139,6 +139,7 @@ macro_rules! methods {
     (Nodes, $each:ident) => {
         $each! {
             fn node(&self, peer: usize) -> usize;
+            fn groups(&self, peer: usize) -> Option<$crate::copies::ProcessorGroups>;
             fn same_arithmetic(&self) -> bool;
         }
     };

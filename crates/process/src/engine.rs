@@ -86,7 +86,7 @@ const FIRST_NAP: Duration = Duration::from_millis(100);
 
 /// Upper bound of communicator numbers. A context contains the number and a few more bits
 /// ([`Comm::context`](crate::Comm::context)).
-const NUMBERS: u64 = 1 << 59;
+const NUMBERS: u64 = 1 << (weft_collective::hierarchy::LEVEL_BITS_FROM - 1);
 
 /// Maximum number of polls on the fast path that look only at the awaited peer.
 const DIRECT_TURNS: u32 = 512;
@@ -193,7 +193,7 @@ impl<F: Fabric> Engine<F> {
     }
 
     /// Returns a communicator number that no process of the job returns again: a count and the rank. There are `NUMBERS / 2` such
-    /// numbers. If each of 2^20 processes makes a million per second, the numbers suffice for three days. The other half of the
+    /// numbers. If each of 2^20 processes makes a million per second, the numbers suffice for 19 hours. The other half of the
     /// numbers are random numbers, for processes that are connected to other jobs.
     pub fn new_context(&self) -> u64 {
         if self.numbers_are_shared() {

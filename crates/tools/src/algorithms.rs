@@ -36,7 +36,7 @@ fn carrier(carrier: Carrier) -> &'static str {
         Carrier::Atomics => "atomics of the adapters, RDMA writes",
         Carrier::Reads => "RDMA reads",
         Carrier::Memory => "shared memory",
-        Carrier::Hierarchy => "two levels",
+        Carrier::Hierarchy => "levels",
     }
 }
 
@@ -65,5 +65,10 @@ fn need(need: Requirement) -> String {
         Requirement::SameArithmeticOfTwo => "of 2 ranks: the same arithmetic".to_owned(),
         Requirement::Atomics => "adapters with atomics".to_owned(),
         Requirement::Nodes => "several nodes, one of them with several ranks".to_owned(),
+        Requirement::EvenLevels => "as many ranks in each of them".to_owned(),
+        Requirement::Levels => {
+            "ranks bound to several caches, NUMA domains or sockets, one of them with several ranks"
+                .to_owned()
+        }
     }
 }

@@ -4,6 +4,7 @@ mod check;
 mod check_table;
 mod file;
 mod hosts;
+mod levels;
 mod message;
 mod predict;
 
@@ -191,6 +192,10 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     text += &format!("  algorithm  {}: {}\n", named(chosen.choice), about.about);
     text += &format!("  steps      {}\n", about.cost);
     text += &format!("  predicted  {}\n", cost.describe());
+    if let Some(composition) = selection.steps(chosen.choice, &case, model) {
+        text += "  levels\n";
+        text += &levels::lines(&composition);
+    }
     let by = asked.map_or(String::new(), |(by, text)| format!("{by} {text}"));
     let learns = match chosen.reason {
         SelectionReason::Cheapest => learning(operation, &case, model),
@@ -238,7 +243,7 @@ fn sources(args: &ExplainArgs, ranks: usize) -> Result<PredictionSources, SimFai
     let model = model(machine.as_ref()).map_err(request)?;
     let machine = machine.map(Rc::new);
     if args.hosts.as_ref().is_none_or(|hosts| hosts.count == 1) {
-        let map = Rc::new(find_map(args, machine.as_deref()).map_err(request)?);
+        let map = Rc::new(find_map(args, ranks, machine.as_deref()).map_err(request)?);
         return Ok(PredictionSources {
             selection: Selection::by(map.clone()),
             map,
@@ -247,8 +252,9 @@ fn sources(args: &ExplainArgs, ranks: usize) -> Result<PredictionSources, SimFai
         });
     }
     let named = named_map();
-    let map =
-        named.as_ref().map_or_else(|| find_map(args, machine.as_deref()), |name| self::map(name));
+    let map = named
+        .as_ref()
+        .map_or_else(|| find_map(args, ranks, machine.as_deref()), |name| self::map(name));
     let map = Rc::new(map.map_err(request)?);
     let selection = match named {
         Some(_) => Selection::by(map.clone()),
@@ -286,13 +292,19 @@ fn site(machine: Option<&Machine>, ranks: usize) -> Result<RankPlacement, SimFai
 }
 
 /// Returns the named map. If none is named, returns the machine's own map, or else the map that the library uses.
-fn find_map(args: &ExplainArgs, machine: Option<&Machine>) -> Result<SelectionMap, String> {
+fn find_map(
+    args: &ExplainArgs,
+    ranks: usize,
+    machine: Option<&Machine>,
+) -> Result<SelectionMap, String> {
+    let shares_memory = |m: &Machine| m.local.shared && ranks <= m.ranks_per_node.0;
     match (&args.map, machine) {
         (Some(name), _) => map(name),
         (None, Some(machine)) => {
             let shipped = installed_maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
             map(match shipped {
                 true => &machine.name,
+                false if shares_memory(machine) => installed_maps::TOGETHER,
                 false if machine.rail[0].round_trip.0 > 0 => installed_maps::BY_KERNEL,
                 false => installed_maps::APART,
             })

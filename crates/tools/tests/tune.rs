@@ -108,6 +108,22 @@ fn what_cannot_be_tuned_is_refused() {
 }
 
 #[test]
+fn the_levels_of_a_large_node_are_explained() {
+    let explain =
+        |args: &[&str]| printed(&[&["explain"], args, &["--machine", "epyc9654"]].concat());
+    let text = explain(&["allreduce", "-n", "192", "--bytes", "64"]);
+    for line in ["algorithm  LEVELS", "in 24 caches of 8 ranks", "in 8 NUMA domains of 3 leaders"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let text = explain(&["allreduce", "-n", "192", "--bytes", "65536"]);
+    assert!(text.contains("algorithm  LEVEL-SLICES") && text.contains("by slice"), "{text}");
+    let text = explain(&["reduce", "-n", "192", "--bytes", "64"]);
+    assert!(text.contains("from a leader to the root"), "{text}");
+    let text = explain(&["allreduce", "-n", "8", "--bytes", "64", "--algorithm", "LEVELS"]);
+    assert!(text.contains("refused    LEVELS"), "{text}");
+}
+
+#[test]
 fn a_choice_is_explained_with_what_speaks_against_the_others() {
     let dir = scratch("explain");
     let file = dir.join("my.map");

@@ -35,6 +35,13 @@ pub enum Method {
     KNomial,
     /// Copies into buffers by all ranks. The last rank to arrive combines the buffers.
     Last,
+    /// Slices that the ranks of a cache, NUMA domain or socket combine, then the ranks with the same slice, each step with its own
+    /// algorithm.
+    LevelSlices,
+    /// Steps within caches, NUMA domains and sockets and between their leaders, each with its own algorithm.
+    Levels,
+    /// Lines of one rank, in which all ranks put data down, and a line of each rank for the result.
+    Lines,
     /// A message to each other rank, with a maximum number of messages under way at once.
     Linear,
     /// A dissemination to k - 1 ranks in each round.
@@ -82,4 +89,12 @@ pub enum Method {
     Swing,
     /// Steps within nodes and between their leaders, each with its own algorithm.
     TwoLevel,
+}
+
+impl Method {
+    /// Returns true if the steps of the algorithm are operations within the caches, NUMA domains and sockets of a node, and between
+    /// ranks of all of them.
+    pub fn is_composition_of_node(self) -> bool {
+        matches!(self, Method::Levels | Method::LevelSlices)
+    }
 }

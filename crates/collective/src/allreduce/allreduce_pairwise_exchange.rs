@@ -7,8 +7,16 @@
 //! i, out of order, so the operator must commute. Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Chosen for
 //! operators that commute.
 
+use crate::costs::CallCosts;
 use crate::{Accumulator, CommView, ElementReduction, OperandSide, ReductionBuffers, rank};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let rounds = costs.ranks.log2().floor();
+    let exchange = costs.doubling(rounds, |_| len, |len| costs.reduce_whole(len));
+    exchange + costs.folded(costs.ranks - rounds.exp2(), rounds.exp2(), len)
+}
 
 /// Combines `data` of all ranks into `result` of all ranks.
 pub async fn pairwise_exchange<F: Fabric>(

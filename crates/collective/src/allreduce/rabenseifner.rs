@@ -9,11 +9,21 @@
 //! folded, 2 floor(log2 N) + 2 rounds, and the whole data twice more between the two ranks of each folded pair. Chosen for large
 //! data.
 
+use crate::costs::CallCosts;
 use crate::halving::{self, PartialResult};
 use crate::{
     BlockList, CommView, ElementReduction, OperandSide, ReductionBuffers, local_ops, rank,
 };
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let rounds = costs.ranks.log2().floor();
+    let block = |k: i32| len / 2f64.powi(k + 1);
+    let halving = costs.doubling(rounds, block, |len| costs.reduce(len));
+    let doubling = costs.doubling(rounds, block, |_| 0.0);
+    halving + doubling + costs.folded(costs.ranks - rounds.exp2(), 1.0, len)
+}
 
 /// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 pub async fn rabenseifner<F: Fabric>(

@@ -17,7 +17,7 @@ pub async fn reduce_broadcast<F: Fabric>(
     buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     hierarchy.whole.reduce(link, 0, buffers, op).await?;
     hierarchy.whole.bcast(link, 0, buffers.result).await
 }

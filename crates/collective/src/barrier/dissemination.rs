@@ -9,8 +9,14 @@
 //! ```
 //! Cost: ceil(log2 N) rounds for every N. Chosen by default.
 
+use crate::costs::CallCosts;
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, _len: f64) -> f64 {
+    costs.doubling(costs.rounds(), |_| 0.0, |_| 0.0) + costs.far_neighbors()
+}
 
 /// Runs a barrier, which ends on no rank before all ranks have arrived. Every rank needs the same number of rounds.
 pub async fn dissemination<F: Fabric>(link: &CommView<F>) -> Result<(), Fault> {

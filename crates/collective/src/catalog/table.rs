@@ -5,12 +5,12 @@ use crate::area::PAIR_MOST;
 use crate::bounce::{BUFFER, UNIT_MOST};
 use crate::costs::CostFunction;
 use crate::operation::CollectiveKind;
-use crate::{CENTRAL_MOST, SLOT, slots};
+use crate::{CENTRAL_MOST, SLOT, leader_lines, slots};
 use Carrier::{Atomics, Immediates, Memory, Messages, Reads, Streams, Writes};
 use CollectiveKind::*;
 use Requirement::{
-    AtMost, BlocksAtMost, Commutes, Direct, ElementAtMost, EqualBlocks, Even, Many, Nodes,
-    PowerOfTwo, SameArithmetic, SameArithmeticOfTwo, Two,
+    AtMost, BlocksAtMost, Commutes, Direct, ElementAtMost, ElementEach, EqualBlocks, Even,
+    EvenLevels, Levels, Many, Nodes, PowerOfTwo, SameArithmetic, SameArithmeticOfTwo, Two,
 };
 
 const fn entry(
@@ -64,6 +64,13 @@ const fn two_level(operation: CollectiveKind, needs: &'static [Requirement]) -> 
     let about = "within nodes, between their leaders, within nodes";
     let cost = "that of its steps";
     entry(operation, "TWO-LEVEL", Method::TwoLevel, Carrier::Hierarchy, needs, about, cost)
+}
+
+/// Makes the entry of a composition of the levels of one node.
+const fn levels(operation: CollectiveKind, needs: &'static [Requirement]) -> Algorithm {
+    let about = "within caches, NUMA domains and sockets, between their leaders, within them";
+    let cost = "that of its steps";
+    entry(operation, "LEVELS", Method::Levels, Carrier::Hierarchy, needs, about, cost)
 }
 
 /// Kini 2003, section 4.1.3: at most 2^k - 1 children at each step; 7 is best (figure 4.7).
@@ -156,6 +163,11 @@ const TABLE: &[&[Algorithm]] = &[
         "a counter at rank 0; the last to come lets the others go", "1 wake-up a rank"))),
      usual(shm(crate::allreduce::allreduce_central::time, entry(Allreduce, "CENTRAL", Method::Central, Memory, &[TOGETHER, SameArithmeticOfTwo, AtMost(SLOT)],
         "slots at rank 0; the last to come combines them", "1 wake-up a rank")))],
+    // The model has no time for them, so that only the levels of a node choose them.
+    &[entry(Barrier, "SHM-LINES", Method::Lines, Memory, &[TOGETHER],
+        "lines at rank 0, which lets the others go", "2 cache lines"),
+     entry(Allreduce, "SHM-LINES", Method::Lines, Memory, &[TOGETHER, AtMost(leader_lines::MOST)],
+        "lines at rank 0, which combines them", "2 cache lines, N - 1 combinations by one")],
     &[shm(crate::allreduce::shm_last::time, entry(Allreduce, "SHM-LAST", Method::Last, Memory, &[TOGETHER, Many, AtMost(BUFFER)],
         "copied in; the last to come combines all", "1 barrier, N - 1 payloads by one")),
      shm(crate::allreduce::allreduce_shm_pair::time, entry(Allreduce, "SHM-PAIR", Method::Pair, Memory, &[TOGETHER, Two, SameArithmetic, ELEMENT],
@@ -209,6 +221,15 @@ const TABLE: &[&[Algorithm]] = &[
     &[two_level(Reduce, &[Nodes]), two_level(Allreduce, &[Nodes])],
     &[two_level(ReduceScatter, &[Nodes]), two_level(Scan, &[Nodes]), two_level(Exscan, &[Nodes])],
 
+    // Algorithms of ranks in several caches of one node.
+    &[levels(Barrier, &[Levels]), levels(Bcast, &[Levels])],
+    &[levels(Gather, &[Levels, EqualBlocks]), levels(Scatter, &[Levels, EqualBlocks])],
+    &[levels(Allgather, &[Levels]), levels(Alltoall, &[Levels, EqualBlocks])],
+    &[levels(Reduce, &[Levels]), levels(Allreduce, &[Levels])],
+    &[entry(Allreduce, "LEVEL-SLICES", Method::LevelSlices, Carrier::Hierarchy, &[Levels, EvenLevels, ElementEach],
+        "slices combined within caches, NUMA domains and sockets, and by the ranks of each slice between them", "that of its steps")],
+    &[levels(ReduceScatter, &[Levels]), levels(Scan, &[Levels]), levels(Exscan, &[Levels])],
+
     // Barriers.
     &[entry(Barrier, "RPE", Method::PairwiseExchange, Writes, &[],
         "pairwise exchange by RDMA writes (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds"),
@@ -218,8 +239,8 @@ const TABLE: &[&[Algorithm]] = &[
         "gather by RDMA writes, then one multicast (Kini 4.1.3)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Barrier, "MPI-PE", Method::PairwiseExchange, Messages, &[],
         "pairwise exchange over messages (Kini 4.1.1)", "log2 N, else floor(log2 N) + 2 rounds")],
-    &[usual(entry(Barrier, "MPI-DS", Method::Dissemination, Messages, &[],
-        "dissemination over messages (Kini 4.1.2)", "ceil(log2 N) rounds")),
+    &[usual(shm(crate::barrier::dissemination::time, entry(Barrier, "MPI-DS", Method::Dissemination, Messages, &[],
+        "dissemination over messages (Kini 4.1.2)", "ceil(log2 N) rounds"))),
      entry(Barrier, "RECURSIVE-DOUBLING", Method::PairwiseExchange, Streams, &[],
         "recursive doubling over streams (CollGM 3.4)", "log2 N, else floor(log2 N) + 2 rounds")],
     &[entry(Barrier, "BRUCK", Method::Dissemination, Streams, &[],
@@ -291,7 +312,8 @@ const TABLE: &[&[Algorithm]] = &[
 
     // Allgathers and alltoalls.
     messages!(Allgather "RING" Ring {} true "blocks travel round a ring", "N - 1 rounds"),
-    messages!(Allgather "BRUCK" Bruck {} false "doubling blocks (Bruck 1997)", "ceil(log2 N) rounds"),
+    messages!(Allgather "BRUCK" Bruck {} false "doubling blocks (Bruck 1997)", "ceil(log2 N) rounds",
+        crate::allgather::allgather_bruck::time),
     messages!(Allgather "CIRCULANT" Circulant {} false
         "growing runs of blocks, each received at its place (Traff 2024)", "ceil(log2 N) rounds"),
     messages!(Allgather "RECURSIVE-DOUBLING" RecursiveDoubling {PowerOfTwo} false
@@ -338,8 +360,8 @@ const TABLE: &[&[Algorithm]] = &[
         "reduction by RDMA writes, then multicast (Kini 5.2.2)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Allreduce, "RECURSIVE-DOUBLING", Method::PairwiseExchange, Streams, &[Commutes, SameArithmetic],
         "pairwise exchange over streams", "log2 N, else floor(log2 N) + 2 rounds")],
-    &[usual(entry(Allreduce, "MPI-PE", Method::PairwiseExchange, Messages, &[Commutes, SameArithmetic],
-        "pairwise exchange over messages (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds")),
+    &[usual(shm(crate::allreduce::allreduce_pairwise_exchange::time, entry(Allreduce, "MPI-PE", Method::PairwiseExchange, Messages, &[Commutes, SameArithmetic],
+        "pairwise exchange over messages (Kini 5.2.1)", "log2 N, else floor(log2 N) + 2 rounds"))),
      usual(entry(Allreduce, "MPI-GB", Method::GatherBroadcast, Messages, &[],
         "reduction, then broadcast (Kini 5.2)", "2 ceil(log2 N) rounds"))],
     &[with(FAN_IN, entry(Allreduce, "RGM-ACK", Method::GatherMulticastAcknowledged, Writes, &[Requirement::Multicast, AtMost(WRITTEN)],
@@ -351,7 +373,7 @@ const TABLE: &[&[Algorithm]] = &[
         "ceil(log_k N) rounds of k - 1 messages"),
     messages!(Allreduce "RABENSEIFNER" Rabenseifner {} false
         "reduced and scattered by halving, gathered by doubling (Rabenseifner)",
-        "2 log2 N rounds, 2 n bytes"),
+        "2 log2 N rounds, 2 n bytes", crate::allreduce::rabenseifner::time),
     messages!(Allreduce "RING" Ring {Commutes} false "reduced and scattered, then gathered round a ring",
         "2 (N - 1) rounds, 2 n bytes"),
     messages!(Allreduce "SWING" Swing {Commutes, PowerOfTwo} false

@@ -61,6 +61,14 @@ fn needs_say_why_they_do_not_hold() {
         (Requirement::PowerOfTwo, "6 ranks: no power of two"),
         (Requirement::Multicast, "this network has no multicast"),
         (Requirement::Nodes, "it takes several nodes, one of them with several ranks"),
+        (
+            Requirement::EvenLevels,
+            "the numbers of ranks in the caches, NUMA domains or sockets differ",
+        ),
+        (
+            Requirement::Levels,
+            "it takes ranks bound to several caches, NUMA domains or sockets, one of them with several ranks",
+        ),
     ] {
         assert_eq!(need.check(&case), Err(why.to_owned()));
     }

@@ -20,7 +20,7 @@ pub async fn through_allgather<F: Fabric>(
     blocks: &[Sge],
 ) -> Result<(), Fault> {
     let (me, size) = (link.rank, link.size());
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     if me == root {
         if blocks[me].ptr() != mine.ptr() {
             blocks[me].copy_from(mine);

@@ -6,7 +6,7 @@ use crate::hierarchy::{Level, LevelView};
 use crate::run::CollectiveCall;
 use crate::{
     CallKey, CollectiveKind, CommView, ElementReduction, Prefix, ReduceScatterBuffers,
-    ReductionBuffers,
+    ReductionBuffers, allreduce,
 };
 use std::pin::Pin;
 use weft_fabric::{Fabric, Fault, Sge};
@@ -28,6 +28,27 @@ impl<F: Fabric> Level<F> {
     pub(crate) async fn barrier(&self, link: &CommView<F>) -> Result<(), Fault> {
         let view = self.prepare(link, CollectiveKind::Barrier, CallKey::of(0));
         boxed(self.call(&view).barrier()).await
+    }
+
+    /// Reduces to rank 0, where `between` gets the sum and puts the result into `buffers`, and broadcasts this result. A barrier has
+    /// empty buffers. Returns false, and does nothing, if a step before and a step after `between` are cheaper.
+    pub(crate) async fn around(
+        &self,
+        link: &CommView<F>,
+        operation: CollectiveKind,
+        buffers: ReductionBuffers,
+        op: &dyn ElementReduction,
+        between: impl AsyncFnOnce(Sge) -> Result<(), Fault>,
+    ) -> Result<bool, Fault> {
+        let Some(view) = self.prepare_around(link, operation, buffers.key(op)) else {
+            return Ok(false);
+        };
+        let area = &self.state.area;
+        let _turn = match area.order(view.choice) {
+            Some(order) => Some(order.enter(&view.link).await?),
+            None => None,
+        };
+        Box::pin(allreduce::shm_lines(&view.link, area, buffers, op, between)).await
     }
 
     /// Broadcasts `data` of the level's rank `root` to all other ranks of the level.

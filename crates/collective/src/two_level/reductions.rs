@@ -1,4 +1,4 @@
-//! Reductions in two levels: within nodes, between their leaders, and back to the ranks of the nodes.
+//! Reductions in two levels: within groups, between their leaders, and back to the ranks of the groups.
 
 use crate::allreduce::allreduce_gather_broadcast::gather_broadcast;
 use crate::hierarchy::Hierarchy;
@@ -6,17 +6,17 @@ use crate::reduce::reduce_binomial::binomial;
 use crate::reduce_scatter::reduce_scatterv::reduce_scatterv;
 use crate::scan::scan_recursive_doubling::recursive_doubling;
 use crate::{
-    BlockList, CollectiveState, CommView, ElementReduction, Prefix, ReduceScatterBuffers,
-    ReductionBuffers, local_ops,
+    BlockList, CollectiveKind, CollectiveState, CommView, ElementReduction, Prefix,
+    ReduceScatterBuffers, ReductionBuffers, local_ops,
 };
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
 /// Returns true if operands are combined in the order of ranks, or if the operator commutes.
-fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &dyn ElementReduction) -> bool {
+pub(super) fn in_order<F: Fabric>(hierarchy: &Hierarchy<F>, op: &dyn ElementReduction) -> bool {
     op.commutes() || hierarchy.layout.is_contiguous()
 }
 
-/// Reduces to `result` of the root. The leader of the root's node sends the sum on to the root.
+/// Reduces to `result` of the root. The leader of the root's group sends the sum on to the root.
 pub async fn reduce<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -24,17 +24,17 @@ pub async fn reduce<F: Fabric>(
     buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     if !in_order(&hierarchy, op) {
         return binomial(link, root, buffers, op).await;
     }
     let ReductionBuffers { data, result, element } = buffers;
-    let (node, leader) = {
-        let (node, _) = hierarchy.layout.places[root];
-        (node, hierarchy.layout.nodes[node][0])
+    let (group, leader) = {
+        let (group, _) = hierarchy.layout.places[root];
+        (group, hierarchy.layout.groups[group][0])
     };
     let sum = local_ops::stage(link, data, data.len());
-    hierarchy.node.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
+    hierarchy.group.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
     let Some(leaders) = &hierarchy.leaders else {
         return if link.rank == root { link.recv(leader, result).await } else { Ok(()) };
     };
@@ -45,7 +45,7 @@ pub async fn reduce<F: Fabric>(
     };
     let into = whole.as_ref().map_or(result, |whole| whole.sge());
     let sums = ReductionBuffers { data: sum.sge(), result: into, element };
-    leaders.reduce(link, node, sums, op).await?;
+    leaders.reduce(link, group, sums, op).await?;
     if link.rank == leader && leader != root { link.send(root, into).await } else { Ok(()) }
 }
 
@@ -56,26 +56,33 @@ pub async fn allreduce<F: Fabric>(
     buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     if !in_order(&hierarchy, op) {
         return gather_broadcast(link, buffers, op).await;
     }
-    let sum = local_ops::stage(link, buffers.data, buffers.data.len());
-    hierarchy.node.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
-    if let Some(leaders) = &hierarchy.leaders {
-        leaders.allreduce(link, ReductionBuffers { data: sum.sge(), ..buffers }, op).await?;
+    let between = async |sum: Sge| match &hierarchy.leaders {
+        Some(leaders) => {
+            leaders.allreduce(link, ReductionBuffers { data: sum, ..buffers }, op).await
+        }
+        None => Ok(()),
+    };
+    if hierarchy.group.around(link, CollectiveKind::Allreduce, buffers, op, between).await? {
+        return Ok(());
     }
-    hierarchy.node.bcast(link, 0, buffers.result).await
+    let sum = local_ops::stage(link, buffers.data, buffers.data.len());
+    hierarchy.group.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
+    between(sum.sge()).await?;
+    hierarchy.group.bcast(link, 0, buffers.result).await
 }
 
-/// Reduces, and scatters the result. The data are sorted node by node, so that each leader gets the blocks of its node's ranks.
+/// Reduces, and scatters the result. The data are sorted group by group, so that each leader gets the blocks of its group's ranks.
 pub async fn reduce_scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
     buffers: ReduceScatterBuffers<'_>,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     if !in_order(&hierarchy, op) {
         return reduce_scatterv(link, buffers, op).await;
     }
@@ -94,24 +101,24 @@ pub async fn reduce_scatter<F: Fabric>(
     let data = sorted.as_ref().map_or(data, |room| room.sge());
     let sum = local_ops::stage(link, data, data.len());
     let sums = ReductionBuffers { data, result: sum.sge(), element };
-    hierarchy.node.reduce(link, 0, sums, op).await?;
+    hierarchy.group.reduce(link, 0, sums, op).await?;
     let Some(leaders) = &hierarchy.leaders else {
-        return hierarchy.node.scatterv(link, &[], result).await;
+        return hierarchy.group.scatterv(link, &[], result).await;
     };
-    let (node, _) = layout.places[link.rank];
-    let of_node = |ranks: &Vec<usize>| ranks.iter().map(|&rank| lens[rank]).sum();
-    let shares: Vec<usize> = layout.nodes.iter().map(of_node).collect();
-    let share = local_ops::stage(link, data, shares[node]);
+    let (group, _) = layout.places[link.rank];
+    let of_group = |ranks: &Vec<usize>| ranks.iter().map(|&rank| lens[rank]).sum();
+    let shares: Vec<usize> = layout.groups.iter().map(of_group).collect();
+    let share = local_ops::stage(link, data, shares[group]);
     let shared =
         ReduceScatterBuffers { data: sum.sge(), lens: &shares, result: share.sge(), element };
     leaders.reduce_scatter(link, shared, op).await?;
-    let here = layout.nodes[node].iter().map(|&rank| lens[rank]);
+    let here = layout.groups[group].iter().map(|&rank| lens[rank]);
     let cut = BlockList::of(share.sge(), here);
     let cut: Vec<Sge> = cut.iter().collect();
-    hierarchy.node.scatterv(link, &cut, result).await
+    hierarchy.group.scatterv(link, &cut, result).await
 }
 
-/// Computes prefixes within nodes, then combines them with the sum of all lower nodes.
+/// Computes prefixes within groups, then combines them with the sum of all lower groups.
 pub async fn scan<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -119,15 +126,15 @@ pub async fn scan<F: Fabric>(
     buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     if !hierarchy.layout.is_contiguous() {
         return recursive_doubling(link, buffers, op, prefix).await;
     }
     let below = below(link, &hierarchy, buffers, op).await?;
-    hierarchy.node.scan(link, prefix, buffers, op).await?;
+    hierarchy.group.scan(link, prefix, buffers, op).await?;
     let (_, place) = hierarchy.layout.places[link.rank];
     match below {
-        // The first rank of a node has no result of an exclusive scan of its node.
+        // The first rank of a group has no result of an exclusive scan of its group.
         Some(below) if prefix.count(place) == 0 => {
             local_ops::copy(link, below.sge(), buffers.result)
         }
@@ -137,25 +144,25 @@ pub async fn scan<F: Fabric>(
     Ok(())
 }
 
-/// Returns the combined data of the ranks of all lower nodes; `None` on the first node.
+/// Returns the combined data of the ranks of all lower groups; `None` on the first group.
 async fn below<F: Fabric>(
     link: &CommView<F>,
     hierarchy: &Hierarchy<F>,
     buffers: ReductionBuffers,
     op: &dyn ElementReduction,
 ) -> Result<Option<Staging>, Fault> {
-    let (node, _) = hierarchy.layout.places[link.rank];
+    let (group, _) = hierarchy.layout.places[link.rank];
     let data = buffers.data;
     let (sum, below) =
         (local_ops::stage(link, data, data.len()), local_ops::stage(link, data, data.len()));
-    hierarchy.node.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
+    hierarchy.group.reduce(link, 0, ReductionBuffers { result: sum.sge(), ..buffers }, op).await?;
     if let Some(leaders) = &hierarchy.leaders {
         let sums = ReductionBuffers { data: sum.sge(), result: below.sge(), ..buffers };
         leaders.scan(link, Prefix::Exclusive, sums, op).await?;
     }
-    if node == 0 {
+    if group == 0 {
         return Ok(None);
     }
-    hierarchy.node.bcast(link, 0, below.sge()).await?;
+    hierarchy.group.bcast(link, 0, below.sge()).await?;
     Ok(Some(below))
 }

@@ -1,36 +1,36 @@
-//! Operations on blocks: the blocks of all ranks of a node travel between nodes as one message.
+//! Operations on blocks: the blocks of all ranks of a group travel between groups as one message.
 
 use crate::members::Layout;
 use crate::{BlockList, CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
-/// A buffer with a block for each rank, node by node.
-struct ByNode {
+/// A buffer with a block for each rank, group by group.
+struct ByGroup {
     memory: Staging,
-    /// By node: the blocks of the node's ranks, contiguous.
-    nodes: Vec<Sge>,
+    /// By group: the blocks of the group's ranks, contiguous.
+    groups: Vec<Sge>,
     /// By rank: the block of the rank.
     ranks: Vec<Sge>,
 }
 
-impl ByNode {
-    fn new<F: Fabric>(link: &CommView<F>, layout: &Layout, like: Sge, lens: &[usize]) -> ByNode {
+impl ByGroup {
+    fn new<F: Fabric>(link: &CommView<F>, layout: &Layout, like: Sge, lens: &[usize]) -> ByGroup {
         let memory = local_ops::stage(link, like, lens.iter().sum());
-        let (mut at, mut nodes, mut ranks) = (0, Vec::new(), vec![Sge::EMPTY; lens.len()]);
-        for node in &layout.nodes {
+        let (mut at, mut groups, mut ranks) = (0, Vec::new(), vec![Sge::EMPTY; lens.len()]);
+        for group in &layout.groups {
             let start = at;
-            for &rank in node {
+            for &rank in group {
                 ranks[rank] = memory.sge().part(at, lens[rank]);
                 at += lens[rank];
             }
-            nodes.push(memory.sge().part(start, at - start));
+            groups.push(memory.sge().part(start, at - start));
         }
-        ByNode { memory, nodes, ranks }
+        ByGroup { memory, groups, ranks }
     }
 }
 
-/// Gathers `mine` of each rank in `blocks[rank]` of the root. All blocks have the same length. Leaders of other nodes gather the
-/// blocks of their nodes and send them to the root. Ranks of the root's node send to the root directly.
+/// Gathers `mine` of each rank in `blocks[rank]` of the root. All blocks have the same length. Leaders of other groups gather the
+/// blocks of their groups and send them to the root. Ranks of the root's group send to the root directly.
 pub async fn gather<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -38,30 +38,30 @@ pub async fn gather<F: Fabric>(
     mine: Sge,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
-    let (node, place) = layout.places[link.rank];
-    if node != home {
-        let here = layout.nodes[node].len();
+    let (group, place) = layout.places[link.rank];
+    if group != home {
+        let here = layout.groups[group].len();
         if place != 0 {
-            return hierarchy.node.gather(link, mine, &[]).await;
+            return hierarchy.group.gather(link, mine, &[]).await;
         }
         let room = local_ops::stage(link, mine, here * mine.len());
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
-        hierarchy.node.gather(link, mine, &parts).await?;
+        hierarchy.group.gather(link, mine, &parts).await?;
         return link.send(root, room.sge()).await;
     }
     if link.rank != root {
         return link.send(root, mine).await;
     }
     let lens = vec![mine.len(); link.size()];
-    let room = ByNode::new(link, layout, mine, &lens);
+    let room = ByGroup::new(link, layout, mine, &lens);
     let mut receives = Vec::new();
-    for (n, ranks) in layout.nodes.iter().enumerate() {
+    for (n, ranks) in layout.groups.iter().enumerate() {
         match n == home {
-            false => receives.push(link.irecv(ranks[0], room.nodes[n])),
+            false => receives.push(link.irecv(ranks[0], room.groups[n])),
             true => {
                 let others = ranks.iter().filter(|&&rank| rank != root);
                 receives.extend(others.map(|&rank| link.irecv(rank, blocks[rank])));
@@ -79,7 +79,7 @@ pub async fn gather<F: Fabric>(
 }
 
 /// Scatters `blocks[rank]` of the root to `mine` of each rank. All blocks have the same length. The root sends to the leaders of
-/// other nodes, which then scatter, and directly to the ranks of its own node.
+/// other groups, which then scatter, and directly to the ranks of its own group.
 pub async fn scatter<F: Fabric>(
     link: &CommView<F>,
     state: &CollectiveState<F>,
@@ -87,34 +87,34 @@ pub async fn scatter<F: Fabric>(
     blocks: &[Sge],
     mine: Sge,
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     let layout = &hierarchy.layout;
     let (home, _) = layout.places[root];
-    let (node, place) = layout.places[link.rank];
-    if node != home {
-        let here = layout.nodes[node].len();
+    let (group, place) = layout.places[link.rank];
+    if group != home {
+        let here = layout.groups[group].len();
         if place != 0 {
-            return hierarchy.node.scatterv(link, &[], mine).await;
+            return hierarchy.group.scatterv(link, &[], mine).await;
         }
         let room = local_ops::stage(link, mine, here * mine.len());
         link.recv(root, room.sge()).await?;
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
-        return hierarchy.node.scatterv(link, &parts, mine).await;
+        return hierarchy.group.scatterv(link, &parts, mine).await;
     }
     if link.rank != root {
         return link.recv(root, mine).await;
     }
     let lens = vec![mine.len(); link.size()];
-    let room = ByNode::new(link, layout, mine, &lens);
+    let room = ByGroup::new(link, layout, mine, &lens);
     let mut sends = Vec::new();
-    for (n, ranks) in layout.nodes.iter().enumerate() {
+    for (n, ranks) in layout.groups.iter().enumerate() {
         if n == home {
             let others = ranks.iter().filter(|&&rank| rank != root);
             sends.extend(others.filter_map(|&rank| link.isend(rank, blocks[rank])));
         } else {
             ranks.iter().for_each(|&rank| local_ops::copy(link, blocks[rank], room.ranks[rank]));
-            sends.extend(link.isend(ranks[0], room.nodes[n]));
+            sends.extend(link.isend(ranks[0], room.groups[n]));
         }
     }
     local_ops::copy(link, blocks[root], mine);
@@ -127,18 +127,18 @@ pub async fn allgather<F: Fabric>(
     state: &CollectiveState<F>,
     blocks: &[Sge],
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     let layout = &hierarchy.layout;
     let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
     let mine = blocks[link.rank];
-    let all = ByNode::new(link, layout, mine, &lens);
-    let (node, place) = layout.places[link.rank];
-    let here: Vec<Sge> = layout.nodes[node].iter().map(|&rank| all.ranks[rank]).collect();
-    hierarchy.node.gatherv(link, mine, if place == 0 { &here } else { &[] }).await?;
+    let all = ByGroup::new(link, layout, mine, &lens);
+    let (group, place) = layout.places[link.rank];
+    let here: Vec<Sge> = layout.groups[group].iter().map(|&rank| all.ranks[rank]).collect();
+    hierarchy.group.gatherv(link, mine, if place == 0 { &here } else { &[] }).await?;
     if let Some(leaders) = &hierarchy.leaders {
-        leaders.allgather(link, &all.nodes).await?;
+        leaders.allgather(link, &all.groups).await?;
     }
-    hierarchy.node.bcast(link, 0, all.memory.sge()).await?;
+    hierarchy.group.bcast(link, 0, all.memory.sge()).await?;
     for (rank, &block) in blocks.iter().enumerate() {
         if rank != link.rank {
             local_ops::copy(link, all.ranks[rank], block);
@@ -155,17 +155,17 @@ pub async fn alltoall<F: Fabric>(
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
-    let hierarchy = state.hierarchy(link);
+    let hierarchy = state.hierarchy(link).await?;
     let (layout, len) = (&hierarchy.layout, out[0].len());
     let lens = vec![len; link.size()];
-    // The blocks that this rank sends and receives, node by node.
-    let sends = ByNode::new(link, layout, out[0], &lens);
+    // The blocks that this rank sends and receives, group by group.
+    let sends = ByGroup::new(link, layout, out[0], &lens);
     for (&from, &to) in out.iter().zip(&sends.ranks) {
         local_ops::copy(link, from, to);
     }
-    let comes = ByNode::new(link, layout, out[0], &lens);
-    let (node, place) = layout.places[link.rank];
-    let (here, all) = (layout.nodes[node].len(), lens.len() * len);
+    let comes = ByGroup::new(link, layout, out[0], &lens);
+    let (group, place) = layout.places[link.rank];
+    let (here, all) = (layout.groups[group].len(), lens.len() * len);
     if let (Some(leaders), 0) = (&hierarchy.leaders, place) {
         let (gathered, scattered) = (
             local_ops::stage(link, out[0], here * all),
@@ -175,20 +175,20 @@ pub async fn alltoall<F: Fabric>(
             (0..here).map(|i| room.sge().part(i * all, all)).collect()
         };
         let (out_rows, in_rows) = (rows(&gathered), rows(&scattered));
-        hierarchy.node.gather(link, sends.memory.sge(), &out_rows).await?;
-        // Between nodes: the blocks from the ranks of this node to the ranks of each other node, and in the other direction.
+        hierarchy.group.gather(link, sends.memory.sge(), &out_rows).await?;
+        // Between groups: the blocks from the ranks of this group to the ranks of each other group, and in the other direction.
         let (leaving, coming) = (
             local_ops::stage(link, out[0], here * all),
             local_ops::stage(link, out[0], here * all),
         );
         let shares = |room: &Staging| {
-            let counts = layout.nodes.iter().map(|ranks| here * ranks.len() * len);
+            let counts = layout.groups.iter().map(|ranks| here * ranks.len() * len);
             let cut = BlockList::of(room.sge(), counts);
             cut.iter().collect::<Vec<Sge>>()
         };
         let (leaves, enters) = (shares(&leaving), shares(&coming));
         let mut start = 0;
-        for (n, ranks) in layout.nodes.iter().enumerate() {
+        for (n, ranks) in layout.groups.iter().enumerate() {
             let width = ranks.len() * len;
             for (i, row) in out_rows.iter().enumerate() {
                 local_ops::copy(link, row.part(start, width), leaves[n].part(i * width, width));
@@ -197,8 +197,8 @@ pub async fn alltoall<F: Fabric>(
         }
         leaders.alltoallv(link, &leaves, &enters).await?;
         let mut start = 0;
-        for (n, ranks) in layout.nodes.iter().enumerate() {
-            // Each rank of that node sent a block for each rank of this node.
+        for (n, ranks) in layout.groups.iter().enumerate() {
+            // Each rank of that group sent a block for each rank of this group.
             for source in 0..ranks.len() {
                 for (i, row) in in_rows.iter().enumerate() {
                     let block = enters[n].part((source * here + i) * len, len);
@@ -207,10 +207,10 @@ pub async fn alltoall<F: Fabric>(
             }
             start += ranks.len() * len;
         }
-        hierarchy.node.scatterv(link, &in_rows, comes.memory.sge()).await?;
+        hierarchy.group.scatterv(link, &in_rows, comes.memory.sge()).await?;
     } else {
-        hierarchy.node.gather(link, sends.memory.sge(), &[]).await?;
-        hierarchy.node.scatterv(link, &[], comes.memory.sge()).await?;
+        hierarchy.group.gather(link, sends.memory.sge(), &[]).await?;
+        hierarchy.group.scatterv(link, &[], comes.memory.sge()).await?;
     }
     for (&from, &to) in comes.ranks.iter().zip(into) {
         local_ops::copy(link, from, to);

@@ -173,6 +173,13 @@ impl<N: Fabric, R: Fabric> weft_fabric::Nodes for Joined<N, R> {
         self.nodes.get(peer).map_or_else(|| self.far.node(peer), |&node| node as usize)
     }
 
+    fn groups(&self, peer: usize) -> Option<weft_fabric::copies::ProcessorGroups> {
+        match self.route(peer) {
+            Route::Near(rank) => self.near.groups(rank as usize),
+            _ => None,
+        }
+    }
+
     fn same_arithmetic(&self) -> bool {
         self.far.same_arithmetic()
     }

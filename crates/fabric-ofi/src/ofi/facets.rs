@@ -93,6 +93,11 @@ impl Nodes for Ofi {
         self.core.roster.borrow().foreign(peer).map_or(0, |foreign| foreign.node)
     }
 
+    // A layer above knows the processors of this node's processes.
+    fn groups(&self, _peer: usize) -> Option<weft_fabric::copies::ProcessorGroups> {
+        None
+    }
+
     fn same_arithmetic(&self) -> bool {
         self.core.same_arithmetic
     }

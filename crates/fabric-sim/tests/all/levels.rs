@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::{
-    Fabric, FetchAdd, FlagKind, FlagWrite, RemoteFlag, RemoteRead, RemoteWrite, Sge, until,
+    Fabric, FabricExt, FetchAdd, FlagKind, FlagWrite, Head, RemoteFlag, RemoteRead, RemoteWrite,
+    Sge, until,
 };
 use weft_fabric_sim::units::Picoseconds;
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
@@ -109,6 +110,42 @@ fn ranks_know_their_groups() {
         let groups =
             ProcessorGroups { core: 0, cache: rank / 8, numa: rank / 24, socket: rank / 96 };
         assert_eq!(sim.copies().groups(), groups);
+        let last = ProcessorGroups { core: 0, cache: 23, numa: 7, socket: 1 };
+        assert_eq!(sim.groups(191), Some(last));
+    })
+    .unwrap();
+}
+
+/// A message of many lines takes longer than a message of one line that follows it.
+#[test]
+fn short_messages_do_not_overtake_longer_ones() {
+    run(&machine(), SimOptions::new(192), |sim: Sim| async move {
+        let peers = [1, 8, 24, 96];
+        match sim.rank() {
+            0 => {
+                for peer in peers {
+                    sim.send(peer, Head([0, 0, 0]), Sge::phantom(1000), None);
+                    sim.send(peer, Head([1, 0, 0]), Sge::EMPTY, None);
+                }
+            }
+            me if peers.contains(&me) => {
+                for number in 0..2 {
+                    let message = loop {
+                        match sim.receive(None) {
+                            Some(message) => break message,
+                            None => {
+                                let later = Some(sim.after(1_000));
+                                let _ =
+                                    std::future::poll_fn(|cx| sim.poll_any(&[], later, cx)).await;
+                            }
+                        }
+                    };
+                    assert_eq!(message.head.0[0], number, "rank {me}");
+                    sim.release(message);
+                }
+            }
+            _ => {}
+        }
     })
     .unwrap();
 }

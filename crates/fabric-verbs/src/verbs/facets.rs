@@ -131,6 +131,11 @@ impl weft_fabric::Nodes for Verbs {
         self.core.roster.borrow().foreign(peer).map_or(0, |foreign| foreign.node)
     }
 
+    // A layer above knows the processors of this node's processes.
+    fn groups(&self, _peer: usize) -> Option<weft_fabric::copies::ProcessorGroups> {
+        None
+    }
+
     fn same_arithmetic(&self) -> bool {
         self.core.same_arithmetic
     }

@@ -156,7 +156,10 @@ fn two_levels_run_on_nodes_of_several_ranks() {
         let mut done = 0;
         for ranks in [6, 8, 13] {
             let levels = |plan: &PatternPlan| {
-                plan.algorithm.choice.is_some_and(|c| c.algorithm.carrier == Carrier::Hierarchy)
+                plan.algorithm.choice.is_some_and(|c| {
+                    c.algorithm.carrier == Carrier::Hierarchy
+                        && !c.algorithm.method.is_composition_of_node()
+                })
             };
             for plan in plans(ranks).into_iter().filter(levels) {
                 let (laps, _) =

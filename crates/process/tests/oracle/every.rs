@@ -8,10 +8,10 @@ use crate::simulated::memory::Layout;
 use crate::simulated::ops::Op;
 use crate::simulated::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
-use weft_collective::algorithm::Carrier;
+use weft_collective::algorithm::{Algorithm, Carrier};
 use weft_collective::catalog::ALGORITHMS;
 use weft_fabric_sim::{Chaos, SimOptions};
-use weft_fabric_testing::machine::{machine, together};
+use weft_fabric_testing::machine::{self, machine, together};
 
 /// Checks that every algorithm that is carried by one of `carriers` served at least once.
 fn all_served(notes: &Notes, carriers: &[Carrier]) {
@@ -25,6 +25,11 @@ fn all_served(notes: &Notes, carriers: &[Carrier]) {
     assert!(missing.is_empty(), "eligible nowhere in this test: {missing:?}");
 }
 
+/// Returns the compositions of levels.
+fn hierarchies() -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Hierarchy)
+}
+
 /// Simulates all calls with one rank per node, or with several.
 fn simulated(ranks: impl Iterator<Item = usize>) {
     let (notes, machines) = (Arc::new(Notes::default()), [machine(1), machine(4)]);
@@ -32,6 +37,10 @@ fn simulated(ranks: impl Iterator<Item = usize>) {
         // Compositions of levels need several nodes, and several ranks on a node.
         let machine = &machines[usize::from(n % 3 == 1)];
         simulate(machine, SimOptions::new(n), Blocking, calls::all(n, &SMALL), &notes);
+        // Some compositions need groups of the same size.
+        let whole = n.next_multiple_of(4);
+        let levels = hierarchies().flat_map(|a| calls::of(a, whole, &SMALL)).collect();
+        simulate(&machine::levels(), SimOptions::new(whole), Blocking, levels, &notes);
     }
     use Carrier::*;
     all_served(&notes, &[Messages, Streams, Writes, Immediates, Atomics, Reads, Hierarchy]);

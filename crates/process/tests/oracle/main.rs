@@ -9,6 +9,7 @@ mod simulated;
 mod catalog_steady;
 mod every;
 mod growth;
+mod levels;
 mod long;
 mod overlap;
 mod overlapping;

@@ -110,7 +110,7 @@ impl PredictionSources {
             return us.map_or(Prediction::Unknown, Prediction::Simulated);
         }
         match predict(&self.map, choice.algorithm.operation, case.ranks, case.bytes, choice) {
-            Prediction::Unknown => match choice.algorithm.predicted(case, &self.model) {
+            Prediction::Unknown => match self.selection.predicted(choice, case, &self.model) {
                 Some(ns) => Prediction::Modelled(ns / 1e3),
                 None => Prediction::Unknown,
             },

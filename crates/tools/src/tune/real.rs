@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 use weft_client::ClientLibrary;
+use weft_collective::level_steps::LevelSteps;
 use weft_collective::selection_key::Near;
 use weft_collective::{AlgorithmChoice, CollectiveKind, RankPlacement};
 use weft_fabric::CacheDistance;
@@ -46,6 +47,7 @@ pub fn site(ranks: usize) -> RankPlacement {
         multicast: 4096,
         same_arithmetic: true,
         atomics: true,
+        levels: LevelSteps::UNKNOWN,
         near: Near { direct: Some(reads), distance: CacheDistance::Shared, each },
     }
 }

@@ -1,0 +1,242 @@
+//! Steps of LEVELS and LEVEL-SLICES: the groups at each level of the machine, the algorithm that serves them, and its predicted
+//! time.
+
+use super::Selection;
+use crate::algorithm::{AlgorithmChoice, Method};
+use crate::costs::CallCosts;
+use crate::operation::CollectiveKind;
+use crate::selection_key::{RankPlacement, SelectionKey};
+use weft_fabric::CopyModel;
+use weft_fabric::arithmetic::in_usual_arithmetic;
+use weft_fabric::copies::TopologyLevel;
+
+/// Ranks among which a step runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StepRanks {
+    /// The ranks of each group of the level, in all groups at the same time.
+    Group,
+    /// The leaders of all groups of the level.
+    Leaders,
+    /// The ranks at the same place in all groups of the level, for all places at the same time.
+    Column,
+}
+
+/// A step: a collective operation within groups, or between ranks of all groups.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CompositionStep {
+    /// Operation of the step.
+    pub operation: CollectiveKind,
+    /// Level of the groups.
+    pub level: TopologyLevel,
+    /// Ranks of the step.
+    pub part: StepRanks,
+    /// Number of groups.
+    pub groups: usize,
+    /// Maximum number of ranks that take part: of a group, or one of each group.
+    pub ranks: usize,
+    /// Number of bytes, in the measure of the operation.
+    pub bytes: usize,
+    /// Algorithm of the step.
+    pub choice: AlgorithmChoice,
+    /// Number of runs of the step that follow each other, as a mean over all roots.
+    pub runs: f64,
+    /// Predicted nanoseconds of a run, if the model predicts a time.
+    pub time: Option<f64>,
+}
+
+/// All steps of a call, in their order, from the innermost level to the outermost and back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Composition {
+    /// The steps.
+    pub steps: Vec<CompositionStep>,
+    /// Nanoseconds of a message from a leader to the root, as a mean over all roots.
+    pub to_root: f64,
+}
+
+impl Composition {
+    /// Returns the predicted nanoseconds of the call, if the model predicts a time for every step.
+    pub fn time(&self) -> Option<f64> {
+        let times: Option<Vec<f64>> =
+            self.steps.iter().map(|step| Some(step.runs * step.time?)).collect();
+        let times = times?;
+        Some(in_usual_arithmetic(|| times.iter().sum::<f64>() + self.to_root))
+    }
+}
+
+/// The groups of the first step of a case, and the calls of their ranks and of one rank of each group, with the whole payload.
+struct StepCases {
+    level: TopologyLevel,
+    groups: usize,
+    group: SelectionKey,
+    between: SelectionKey,
+}
+
+impl StepCases {
+    /// Returns the calls if compositions combine operands in the order that the call needs.
+    fn of(case: &SelectionKey) -> Option<StepCases> {
+        let step = case.site.levels.first().filter(|step| case.commutes || step.contiguous)?;
+        // A level selects its algorithms without facts that the ranks exchange. It uses no multicast.
+        let alike = RankPlacement { near: Default::default(), multicast: 0, ..case.site };
+        let among = |ranks: u16, levels| {
+            let ranks = usize::from(ranks);
+            let site = RankPlacement { ranks_per_node: ranks, levels, ..alike };
+            SelectionKey { ranks, site, ..*case }
+        };
+        Some(StepCases {
+            level: step.level,
+            groups: step.groups.into(),
+            group: among(step.largest, case.site.levels.of_group()),
+            between: among(step.groups, case.site.levels.of_leaders()),
+        })
+    }
+}
+
+/// Steps within groups before and after the step between the groups, and that step.
+struct StepPlan {
+    before: Option<CompositionStep>,
+    between: CompositionStep,
+    after: Option<CompositionStep>,
+    to_root: f64,
+}
+
+/// Algorithm of an operation in which rank 0 does other work, and its predicted nanoseconds without this work.
+pub(crate) struct AroundChoice {
+    pub choice: AlgorithmChoice,
+    pub time: f64,
+}
+
+impl Selection {
+    /// Returns the steps of a call by `choice`, as its levels select their algorithms. Returns `None` if `choice` is no composition
+    /// of the levels of a node, if the ranks have no levels, or if the operation moves a block for each rank, whose steps have no
+    /// common length.
+    pub fn steps(
+        &self,
+        choice: AlgorithmChoice,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> Option<Composition> {
+        let StepPlan { before, between, after, to_root } = match choice.algorithm.method {
+            Method::Levels => self.steps_of_leaders(choice.algorithm.operation, case, model)?,
+            Method::LevelSlices => self.steps_of_slices(case, model)?,
+            _ => return None,
+        };
+        let mut all = Composition { steps: before.into_iter().collect(), to_root };
+        let inner = SelectionKey { bytes: between.bytes, ..StepCases::of(case)?.between };
+        match self.steps(between.choice, &inner, model) {
+            Some(inner) => {
+                all.steps.extend(inner.steps);
+                all.to_root += inner.to_root;
+            }
+            None => all.steps.push(between),
+        }
+        all.steps.extend(after);
+        Some(all)
+    }
+
+    /// Returns the steps of LEVELS.
+    fn steps_of_leaders(
+        &self,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> Option<StepPlan> {
+        use CollectiveKind::{Allreduce, Barrier, Bcast, Reduce};
+        let cases = StepCases::of(case)?;
+        let group = |operation| self.step(&cases, operation, StepRanks::Group, case.bytes, model);
+        let around = self.around(operation, &cases.group, model).map(|around| {
+            let AroundChoice { choice, time } = around;
+            CompositionStep { operation, choice, time: Some(time), ..group(operation) }
+        });
+        let between = self.step(&cases, operation, StepRanks::Leaders, case.bytes, model);
+        // The root is rarely the leader of its group.
+        let runs = 1.0 - 1.0 / cases.group.ranks as f64;
+        let costs = CallCosts::of(&cases.group, model);
+        let (before, after) = match operation {
+            Barrier | Allreduce if around.is_some() => (around?, None),
+            Barrier => (group(Barrier), Some(group(Barrier))),
+            Bcast => (CompositionStep { runs, ..group(Bcast) }, Some(group(Bcast))),
+            Reduce => (group(Reduce), None),
+            Allreduce => (group(Reduce), Some(group(Bcast))),
+            _ => return None,
+        };
+        let to_root = match operation {
+            Reduce => runs * costs.message(case.bytes as f64),
+            _ => 0.0,
+        };
+        Some(StepPlan { before: Some(before), between, after, to_root })
+    }
+
+    /// Returns the algorithm of a barrier or an allreduce in which rank 0 does other work, if it is predicted to be faster than a step
+    /// before and a step after the work.
+    pub(crate) fn around(
+        &self,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> Option<AroundChoice> {
+        use CollectiveKind::{Allreduce, Barrier, Bcast, Reduce};
+        let steps = match operation {
+            Barrier => [Barrier, Barrier],
+            Allreduce => [Reduce, Bcast],
+            _ => return None,
+        };
+        let lines = operation.algorithms().find(|a| a.method == Method::Lines)?;
+        lines.eligible(case).ok()?;
+        let time =
+            in_usual_arithmetic(|| CallCosts::of(case, model).leader_lines(case.bytes as f64));
+        let step = |operation| {
+            let choice = self.choose_in_level(operation, case, model);
+            self.predicted(choice, case, model).unwrap_or(f64::INFINITY)
+        };
+        let both = in_usual_arithmetic(|| steps.map(step).iter().sum::<f64>());
+        (time < both).then(|| AroundChoice { choice: lines.usual(), time })
+    }
+
+    /// Returns the steps of an allreduce by LEVEL-SLICES.
+    fn steps_of_slices(&self, case: &SelectionKey, model: &CopyModel) -> Option<StepPlan> {
+        use CollectiveKind::{Allgather, Allreduce, ReduceScatter};
+        let cases = StepCases::of(case)?;
+        let slice = case.bytes.div_ceil(cases.group.ranks).next_multiple_of(case.element.max(1));
+        let group = |operation, bytes| self.step(&cases, operation, StepRanks::Group, bytes, model);
+        Some(StepPlan {
+            before: Some(group(ReduceScatter, case.bytes)),
+            between: self.step(&cases, Allreduce, StepRanks::Column, slice, model),
+            after: Some(group(Allgather, slice)),
+            to_root: 0.0,
+        })
+    }
+
+    fn step(
+        &self,
+        cases: &StepCases,
+        operation: CollectiveKind,
+        part: StepRanks,
+        bytes: usize,
+        model: &CopyModel,
+    ) -> CompositionStep {
+        let case = match part {
+            StepRanks::Group => cases.group,
+            StepRanks::Leaders | StepRanks::Column => cases.between,
+        };
+        let case = SelectionKey { bytes, ..case };
+        let choice = self.choose_in_level(operation, &case, model);
+        let time = self.predicted(choice, &case, model);
+        let (&StepCases { level, groups, .. }, ranks) = (cases, case.ranks);
+        CompositionStep { operation, level, part, groups, ranks, bytes, choice, runs: 1.0, time }
+    }
+
+    /// Returns the predicted time of `choice` in nanoseconds, if the model of copies predicts a time. The time of a composition of
+    /// levels is the sum of its steps. It has no time if ranks take turns on processors, because groups say nothing of turns.
+    pub fn predicted(
+        &self,
+        choice: AlgorithmChoice,
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> Option<f64> {
+        match choice.algorithm.method.is_composition_of_node() {
+            true if case.site.near.each > 1 => None,
+            true => self.steps(choice, case, model)?.time(),
+            false => choice.algorithm.predicted(case, model),
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Compositions of the levels of one large node, by name and by choice: the result equals the result of an oracle.
+
+use crate::simulated::call::Call;
+use crate::simulated::calls::{self, Form};
+use crate::simulated::memory::Layout::{Dense, Gaps};
+use crate::simulated::ops::Op;
+use crate::simulated::world::{Blocking, Notes, Program, name, share_on, simulate};
+use std::rc::Rc;
+use std::sync::Arc;
+use weft_collective::algorithm::Algorithm;
+use weft_collective::catalog::ALGORITHMS;
+use weft_collective::{CollectiveKind, Selection, installed_maps};
+use weft_fabric::copies::ProcessorGroups;
+use weft_fabric::wait::WaitPolicy;
+use weft_fabric::{Fabric, boxed};
+use weft_fabric_shm::Shm;
+use weft_fabric_sim::units::Picoseconds;
+use weft_fabric_sim::{Chaos, Machine, SimOptions, run};
+use weft_p2p::ProtocolLimits;
+use weft_process::{Comm, Engine};
+
+const fn form(count: usize, op: Op, gaps: bool, in_place: bool, varying: bool) -> Form {
+    let layouts = if gaps { (Gaps, Dense) } else { (Dense, Dense) };
+    Form { count, op, layouts, in_place, varying }
+}
+
+/// Few elements and some more, with operators that commute and with one that does not.
+const FORMS: [Form; 5] = [
+    form(1, Op::Sum, false, false, false),
+    form(7, Op::Product, true, true, true),
+    form(41, Op::Float, false, true, true),
+    form(300, Op::Product, false, false, false),
+    form(700, Op::Sum, false, true, false),
+];
+
+/// Returns the compositions of levels.
+fn levels() -> impl Iterator<Item = &'static Algorithm> {
+    ALGORITHMS.iter().filter(|a| a.method.is_composition_of_node())
+}
+
+/// Returns the calls of all compositions on `ranks` ranks. Blocks are short, because the oracle computes those of all ranks on each
+/// rank.
+fn calls(ranks: usize) -> Vec<Call> {
+    use CollectiveKind::{Allgather, Alltoall, Gather, Scatter};
+    let forms = |a: &Algorithm| match a.operation {
+        Allgather | Alltoall | Gather | Scatter => &FORMS[..2],
+        _ => &FORMS[..],
+    };
+    levels().flat_map(|a| calls::of(a, ranks, forms(a))).collect()
+}
+
+fn machine(name: &str) -> Rc<Machine> {
+    Rc::new(Machine::load(name).expect("a machine"))
+}
+
+/// Makes calls by the algorithms that the ranks choose, whatever algorithm a call names.
+#[derive(Clone, Copy)]
+struct Chosen;
+
+impl Program for Chosen {
+    fn run<F: Fabric>(
+        self,
+        comm: Rc<Comm<F>>,
+        calls: Arc<Vec<Call>>,
+        notes: Arc<Notes>,
+    ) -> impl Future<Output = ()> + 'static {
+        chosen(comm, calls, notes)
+    }
+}
+
+async fn chosen<F: Fabric>(comm: Rc<Comm<F>>, calls: Arc<Vec<Call>>, notes: Arc<Notes>) {
+    let (me, ranks) = (comm.rank(), comm.size());
+    comm.select(Rc::new(Selection::default()));
+    for (number, call) in calls.iter().enumerate() {
+        let case = call.case(ranks, comm.site());
+        let choice = comm.chosen(call.operation(), &case).choice;
+        notes.served.lock().expect("no panic").insert(name(choice));
+        notes.doing(me, format!("call {number}, {call:?}"));
+        let prepared = call.prepare(&comm);
+        notes.arrive(number);
+        let result = (prepared.make)(&comm).await.map_err(|e| format!("{e:?}"));
+        let result = result.and_then(|()| notes.check(&prepared, call, (number, 1, ranks)));
+        if let Err(why) = result {
+            panic!("rank {me} of {ranks}, served by {choice}: {why}\n{call:?}");
+        }
+    }
+    comm.close().await.expect("an end");
+}
+
+#[test]
+fn all_levels_of_large_nodes_by_name() {
+    for (name_of_machine, ranks) in [("epyc9654", 192), ("rome", 128), ("xeon56", 112)] {
+        let machine = machine(name_of_machine);
+        let notes = Arc::new(Notes::default());
+        simulate(&machine, SimOptions::new(ranks), Blocking, calls(ranks), &notes);
+        let served = notes.served.lock().unwrap();
+        for algorithm in levels() {
+            assert!(served.contains(&name(algorithm.usual())), "{}", name(algorithm.usual()));
+        }
+    }
+}
+
+/// Numbers of ranks with incomplete groups, on a machine where everything takes random times.
+#[test]
+fn levels_with_incomplete_groups_in_trouble() {
+    let notes = Arc::new(Notes::default());
+    for (seed, ranks) in [9, 26, 65].into_iter().enumerate() {
+        let options = SimOptions::new(ranks).seed(seed as u64).chaos(Chaos::rough());
+        simulate(&machine("epyc9654"), options, Blocking, calls(ranks), &notes);
+    }
+}
+
+#[test]
+fn ranks_of_large_nodes_choose_levels_by_themselves() {
+    use CollectiveKind::{Allgather, Allreduce, Barrier, Bcast, Reduce};
+    let notes = Arc::new(Notes::default());
+    for (name_of_machine, ranks) in [("epyc9654", 192), ("rome", 128)] {
+        let operations = [Allgather, Allreduce, Barrier, Bcast, Reduce];
+        let is_timed = |call: &Call| operations.contains(&call.operation());
+        let calls = calls(ranks).into_iter().filter(is_timed).collect();
+        simulate(&machine(name_of_machine), SimOptions::new(ranks), Chosen, calls, &notes);
+    }
+    let served = notes.served.lock().unwrap();
+    for choice in ["barrier LEVEL", "bcast LEVEL", "reduce LEVEL", "allreduce LEVEL"] {
+        assert!(served.iter().any(|name| name.starts_with(choice)), "{choice}: {served:?}");
+    }
+}
+
+/// Ranks that share real memory, as if they stayed on a machine with caches of two processors and sockets of four.
+#[test]
+fn levels_on_shared_memory() {
+    for ranks in [3, 4, 7] {
+        let notes = Arc::new(Notes::default());
+        let bound = move |mut shm: Shm| {
+            let place = |rank: u32| ProcessorGroups::of([rank, rank / 2, 0, rank / 4]);
+            shm.assume_groups((0..ranks as u32).map(place).collect());
+            boxed(shm)
+        };
+        share_on(ranks, bound, Blocking, calls(ranks), &notes);
+        share_on(ranks, bound, Chosen, calls(ranks), &notes);
+        let served = notes.served.lock().unwrap();
+        assert!(served.contains("barrier LEVELS"), "{served:?}");
+    }
+}
+
+/// Returns the virtual time of one small call of `operation` on the first `ranks` ranks, which all begin at once. The ranks choose the
+/// algorithm as the library does.
+fn time(machine: &Rc<Machine>, ranks: usize, operation: CollectiveKind) -> Picoseconds {
+    let algorithm = operation.algorithms().next().expect("an algorithm");
+    let form = form(1, Op::Sum, false, false, false);
+    let call = calls::of(algorithm, ranks, &[form])[0];
+    let map = Rc::new(installed_maps::load(installed_maps::TOGETHER).expect("a map"));
+    let selection = Rc::new(Selection::by(map));
+    let outcome = run(machine, SimOptions::new(ranks), |sim| {
+        let engine =
+            Engine::new(boxed(sim.clone()), WaitPolicy::new(true), ProtocolLimits::default());
+        let (comm, selection) = (Comm::world(&engine), selection.clone());
+        engine.run(async move {
+            comm.select(selection);
+            let prepared = call.prepare(&comm);
+            // The first calls make the memory that the ranks share.
+            for _ in 0..2 {
+                (prepared.make)(&comm).await.expect("no error");
+            }
+            comm.nonblocking_context().barrier().await.expect("no error");
+            let begin = sim.clock();
+            (prepared.make)(&comm).await.expect("no error");
+            sim.clock() - begin
+        })
+    });
+    let times = outcome.expect("no deadlock").results;
+    times.into_iter().flatten().max().expect("a time")
+}
+
+/// From one level of the machine to the next, the time of a small call grows no more than the time of a cache line that goes through
+/// all levels, one after the other. Only an allgather has more data among more ranks, by which its time may grow.
+#[test]
+fn small_calls_grow_no_faster_than_the_levels() {
+    use CollectiveKind::{Allgather, Allreduce, Barrier, Bcast, Reduce};
+    let machine = machine("epyc9654");
+    let mut through = 0;
+    let levels = machine.level.iter().map(|level| {
+        through += level.line.0;
+        (level.processors.0, through)
+    });
+    let levels: Vec<(usize, Picoseconds)> = levels.collect();
+    for operation in [Barrier, Bcast, Reduce, Allreduce, Allgather] {
+        let times: Vec<_> = levels.iter().map(|&(n, _)| time(&machine, n, operation)).collect();
+        println!("{operation}: {times:?} ps on {levels:?}");
+        for (at, pair) in times.windows(2).enumerate() {
+            let [(few, near), (many, far)] = [levels[at], levels[at + 1]];
+            let data = if operation == Allgather { many as f64 / few as f64 } else { 1.0 };
+            let most = (far as f64 / near as f64).max(data);
+            let growth = pair[1] as f64 / pair[0] as f64;
+            assert!(growth <= most, "{operation}, {few} to {many} ranks: {growth} for {most}");
+        }
+    }
+}
