@@ -6,6 +6,7 @@ mod accesses;
 mod alike;
 mod answers;
 mod book;
+mod bound_ranks;
 mod c_programs;
 mod checks;
 pub(crate) mod cluster;

@@ -2,7 +2,9 @@
 
 use crate::MemoryAndNetwork;
 use std::cell::Cell;
+use std::collections::HashSet;
 use weft_bootstrap::nodes;
+use weft_fabric::copies::TopologyLevel;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{ArrivedMessage, Completion, Fabric, FabricExt, Facets, Head, PostOutcome, Sge};
 use weft_fabric_fault::FaultyFabric;
@@ -181,7 +183,8 @@ impl JobFabric {
             JobFabric::Shm(shm) => {
                 let other = (shm.rank() + 1) % shm.size();
                 let cma = if shm.capabilities(other).direct { "" } else { "no " };
-                return vec![format!("shared memory, {} ranks, {cma}direct copies", shm.size())];
+                let (ranks, bound) = (shm.size(), bound_to(shm));
+                return vec![format!("shared memory, {ranks} ranks, {cma}direct copies{bound}")];
             }
             JobFabric::NonShmFabric(other) => other,
         };
@@ -361,4 +364,20 @@ impl NonShmFabric {
         let Some(message) = self.passing.take() else { return };
         inside!(&self.kind, fabric => fabric.release(message))
     }
+}
+
+/// Describes the groups of processors in which the ranks stay, at each level with several groups.
+fn bound_to(shm: &Shm) -> String {
+    let places: Vec<_> = (0..shm.size()).filter_map(|rank| shm.groups(rank)).collect();
+    let levels = [
+        (TopologyLevel::Cache, "caches"),
+        (TopologyLevel::Numa, "NUMA domains"),
+        (TopologyLevel::Socket, "sockets"),
+    ];
+    let counted = levels.map(|(level, name)| {
+        let numbers: HashSet<_> = places.iter().map(|place| place.number(level)).collect();
+        (numbers.len() > 1).then(|| format!("{} {name}", numbers.len()))
+    });
+    let known: Vec<_> = counted.into_iter().flatten().collect();
+    if known.is_empty() { String::new() } else { format!(", bound to {}", known.join(", ")) }
 }

@@ -5,14 +5,15 @@ use super::c_programs::{compile, folder, one, plan};
 use super::lanes::two_at_a_time;
 use super::tally::Tally;
 use super::tools::quiet;
-use super::{alike, open_files};
+use super::{alike, bound_ranks, open_files};
 use crate::root;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 /// Programs of tests/c that run here with arguments or settings that differ from their comments.
-const PROGRAMS: [&str; 5] = ["hello", "ring", "spawn", "spawn_last_words", "universe"];
+const PROGRAMS: [&str; 6] =
+    ["collectives", "hello", "ring", "spawn", "spawn_last_words", "universe"];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = &crate::demo::install()?;
@@ -26,6 +27,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     universe(prefix, tally)?;
     last_words_of_other_hosts(prefix, tally)?;
     alike::run(prefix, tally)?;
+    bound_ranks::run(prefix, tally)?;
     open_files::run(prefix, tally)
 }
 
