@@ -280,7 +280,6 @@ pub fn is_in_lane(handle: usize) -> bool {
 
 /// Ends the use of lanes: when the process leaves the job, and in a forked child.
 pub fn end() {
-    drop_freed();
     COUNT.store(1, Ordering::Relaxed);
     OPEN.store(0, Ordering::Relaxed);
 }

@@ -384,6 +384,7 @@ fn leave(state: &ProcessState, call: &WaitingCall, departure: Departure) -> Resu
     }
     drop(state.file_threads.borrow_mut().take());
     helper_thread::stop();
+    lanes::drop_freed();
     lanes::end();
     state.phase.set(ProcessPhase::Finalized);
     if let Some(report) = &*state.report.borrow() {

@@ -280,7 +280,8 @@ pub fn keep_while_used(comm: Rc<CommObject>) {
     FREED.replace(freed);
 }
 
-/// Drops the communicators that [`keep_while_used`] has kept.
+/// Drops the communicators that [`keep_while_used`] has kept, when the process leaves the job. A forked child must not call this,
+/// because a thread of its parent may have held a lane's lock.
 pub fn drop_freed() {
     drop(FREED.take());
 }
