@@ -33,9 +33,6 @@ pub enum LaneCall {
     OtherLane,
 }
 
-/// Number of consecutive tests without a result after which a thread looks at the other lanes and yields its processor.
-const PATIENCE: u32 = 1024;
-
 /// Arguments of a send or receive.
 #[derive(Clone, Copy)]
 pub struct LaneMessage {
@@ -306,7 +303,7 @@ fn idle(entered: LaneEntered, lane: &'static MessageLane) {
         (row, state.engine.policy().fits())
     });
     drop(entered);
-    let due = progress_in_row(Some(lane), row, PATIENCE);
+    let due = progress_in_row(Some(lane), row);
     if row.is_multiple_of(LOOK) {
         progress_main(if due { LaneProgress::All } else { LaneProgress::Try });
     }

@@ -34,8 +34,8 @@ pub use operation::{
     keep_while_used, on, peek, poll, start, with_request, with_requests,
 };
 pub use waits::{
-    LOOK, LaneNap, LaneProgress, idle, pending, progress, progress_in_row, progress_main, sum,
-    try_all, try_sometimes,
+    LOOK, LaneNap, LaneProgress, PATIENCE, idle, pending, progress, progress_in_row, progress_main,
+    sum, try_all, try_sometimes,
 };
 
 use crate::engine::{CommObject, Engine};

@@ -12,7 +12,6 @@
 //! ```
 //! If the lowest rank fails, it publishes the reason instead of the name, so that all ranks can report it.
 
-use crate::bound_places;
 use crate::control::{CPUS_MAX, RANKS_MAX, RankControl};
 use crate::layout::{ARENA_MIN, LANES_MAX, SegmentShape};
 use crate::options::ShmOptions;
@@ -296,7 +295,6 @@ pub fn introduce(control: &RankControl, probe: &u64, base: *const u8) {
     for (word, bits) in control.affinity.0.iter().zip(affinity()) {
         word.store(bits, Ordering::Release);
     }
-    bound_places::introduce(control);
 }
 
 /// Returns the processors that this process may run on, as a bit mask.

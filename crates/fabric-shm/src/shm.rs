@@ -91,6 +91,8 @@ impl Shm {
             error,
         })?;
         connect::introduce(segment.control(rank), &probe, own.base().as_ptr());
+        // Once, because all lanes of a process have the same groups.
+        bound_places::introduce(segment.control(rank));
         let arena = OwnArena::new(segment.clone(), rank, &own);
         let bells = match options.polls {
             true => PollBells::bind(&segment, rank).map_err(|error| ShmConnectError::System {

@@ -9,7 +9,7 @@ use crate::constants::*;
 use crate::elements::Arguments;
 use crate::engine::CommObject;
 use crate::error::{Error, Owner};
-use crate::lanes;
+use crate::lanes::{self, PATIENCE};
 use crate::objects::{MessageObject, RequestOrigin};
 use crate::requests::start;
 use crate::state::state;
@@ -75,10 +75,6 @@ pub(crate) unsafe fn iprobe(
     Ok(())
 }
 
-/// Number of consecutive tests without a result after which the process yields its processor. This number of tests takes about 30
-/// us.
-const PATIENCE: u32 = 1024;
-
 /// Number of consecutive tests without a result.
 static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 
@@ -93,7 +89,7 @@ pub fn idle_test(nothing: bool) {
     }
     let row = IDLE_TESTS.get().wrapping_add(1);
     IDLE_TESTS.set(row);
-    lanes::progress_in_row(None, row, PATIENCE);
+    lanes::progress_in_row(None, row);
     if let Some(engine) = state.engine.get()
         && (row.is_multiple_of(PATIENCE) || !engine.policy().fits())
     {

@@ -19,6 +19,10 @@ use weft_p2p::PendingOperation;
 /// Number of rounds of a wait between two looks at the other lanes.
 pub const LOOK: u32 = 64;
 
+/// Number of consecutive tests without a result after which a thread progresses all lanes and yields its processor. This number of
+/// tests takes about 30 us.
+pub const PATIENCE: u32 = 1024;
+
 /// The manner in which a thread that waits looks at the other lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LaneProgress {
@@ -52,10 +56,10 @@ pub fn try_all(own: &MessageLane) {
 }
 
 /// Progresses the lanes except the caller's own after test number `row` of consecutive tests without a result: tries them every
-/// [`LOOK`]th time, and progresses all of them every `all`th time, because a lane that a thread of its own uses without a lock is
+/// [`LOOK`]th time, and progresses all of them every [`PATIENCE`]th time, because a lane that a thread of its own uses without a lock is
 /// only progressed so. The caller holds no lane's lock. Returns true if the call was due to progress all of them.
-pub fn progress_in_row(own: Option<&MessageLane>, row: u32, all: u32) -> bool {
-    let due = row.is_multiple_of(all);
+pub fn progress_in_row(own: Option<&MessageLane>, row: u32) -> bool {
+    let due = row.is_multiple_of(PATIENCE);
     if row.is_multiple_of(LOOK) && exist() {
         progress(own, if due { LaneProgress::All } else { LaneProgress::Try });
     }

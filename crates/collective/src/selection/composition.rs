@@ -72,7 +72,8 @@ struct StepCases {
 }
 
 impl StepCases {
-    /// Returns the calls if compositions combine operands in the order that the call needs.
+    /// Returns the calls of both steps. Returns `None` if there are no groups, or if the operator does not commute and groups do not
+    /// have consecutive ranks.
     fn of(case: &SelectionKey) -> Option<StepCases> {
         let step = case.site.levels.first().filter(|step| case.commutes || step.contiguous)?;
         // A level selects its algorithms without facts that the ranks exchange. It uses no multicast.
@@ -226,7 +227,8 @@ impl Selection {
     }
 
     /// Returns the predicted time of `choice` in nanoseconds, if the model of copies predicts a time. The time of a composition of
-    /// levels is the sum of its steps. It has no time if ranks take turns on processors, because groups say nothing of turns.
+    /// levels is the sum of its steps. The result is `None` if several ranks
+    /// share a processor, because the groups do not say which ranks these are.
     pub fn predicted(
         &self,
         choice: AlgorithmChoice,

@@ -78,7 +78,7 @@ pub struct Level<F: Fabric> {
     level: TopologyLevel,
     part: HierarchyPart,
     site: RankPlacement,
-    /// The last choice of each operation, because programs repeat their calls.
+    /// The last choice for each operation. A program that repeats a call does not select again.
     recent: RefCell<Vec<LevelChoice>>,
     pub(crate) state: CollectiveState<F>,
 }
