@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Layers from the bottom to the top. Crates in the same row must not depend on each other.
 const LAYERS: &[&[&str]] = &[
-    &["weft-client", "weft-topology"],
+    &["weft-abi-data", "weft-client", "weft-topology"],
     &["weft-bootstrap"],
     &["weft-fabric", "weft-job-connections"],
     &["weft-intranode"],
@@ -28,10 +28,11 @@ const LAYERS: &[&[&str]] = &[
         "weft-figures",
         "weft-fortran",
         "weft-launch",
+        "weft-legacy",
         "weft-tools",
         "weft-vm",
     ],
-    &["weft-bench"],
+    &["weft-bench", "weft-abi-mpich", "weft-abi-openmpi"],
 ];
 
 fn height(name: &str) -> Option<usize> {

@@ -10,7 +10,7 @@
 //! form with larger numbers.
 
 use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
-use crate::data::{Abi, Function, Param};
+use weft_abi_data::{Abi, Function, Param};
 use crate::rust::{Widen, argument, camel, wide, widening};
 use std::fmt::Write;
 

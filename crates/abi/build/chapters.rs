@@ -9,7 +9,7 @@
 //! else: `/// MPI_Gather, MPI_Igather.`; in a macro's call the documentation comes first. `index.rs` compares the names with the
 //! calls.
 
-use crate::data::Abi;
+use weft_abi_data::Abi;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Writes `mpi.h`: C89, C99 and C++11, without warnings.
 
-use crate::data::{Abi, Constant};
+use weft_abi_data::{Abi, Constant};
 use crate::older;
 use std::fmt::Write;
 

@@ -3,7 +3,7 @@
 
 use crate::calls::{self, Form};
 use crate::chapters::Done;
-use crate::data::{Abi, Function};
+use weft_abi_data::{Abi, Function};
 use crate::rust::{Resolved, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

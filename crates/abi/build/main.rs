@@ -7,7 +7,6 @@
 
 mod calls;
 mod chapters;
-mod data;
 mod header;
 mod index;
 mod older;
@@ -24,7 +23,7 @@ fn main() {
     let here = Path::new(&here);
     let out = env::var("OUT_DIR").expect("cargo sets it");
     let out = Path::new(&out);
-    let abi = data::Abi::read(&here.join("data"));
+    let abi = weft_abi_data::Abi::read(&here.join("data"));
     let mut done = chapters::scan(&here.join("src/chapters"), &abi, &calls::families(&abi));
     write(&out.join("abi.rs"), &rust::library(&abi, &mut done));
     write(&out.join("FUNCTIONS.md"), &index::functions_md(&abi, &done));

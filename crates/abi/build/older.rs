@@ -2,7 +2,7 @@
 //! 3.0 removed. In `mpi.h` they are inline functions over the ABI, so that a program which uses them needs nothing else of the
 //! library that it runs on. They compile as C89, too, since programs that need them are old.
 
-use crate::data::Abi;
+use weft_abi_data::Abi;
 use std::fmt::Write;
 
 const TOP: &str = "

@@ -2,7 +2,7 @@
 
 use crate::calls;
 use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
-use crate::data::{Abi, Callback, Constant, Function, Param};
+use weft_abi_data::{Abi, Callback, Constant, Function, Param};
 use std::fmt::Write;
 
 /// Conversion of one parameter of two functions, without and with large counts, to the parameter of the implementation that they

@@ -14,6 +14,7 @@
 //! State that only one chapter needs is a static of that chapter ([`crate::state::ChapterState`]). Dependencies point one way:
 //! entry points, chapters, arguments and objects, the state.
 
+pub(crate) mod bridged_callbacks;
 pub(crate) mod buffered;
 pub(crate) mod caching;
 pub(crate) mod collectives;

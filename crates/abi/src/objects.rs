@@ -41,7 +41,33 @@ pub enum OpObject {
 pub enum UserReduction {
     Int(CallbackPointer<UserFunction>),
     Count(CallbackPointer<UserFunctionC>),
+    /// Called through a library of another ABI.
+    Bridged(BridgedReduction),
 }
+
+/// A reduction function behind a library of another ABI, which converts the datatype's handle.
+#[derive(Clone, Copy)]
+pub struct BridgedReduction {
+    pub call: BridgedReductionCall,
+    /// First argument of `call`.
+    pub state: *mut c_void,
+}
+
+/// Function of a library of another ABI: its state, the left and the right elements, their number, and the datatype.
+pub type BridgedReductionCall =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, i64, Datatype);
+
+/// A function of an error handler behind a library of another ABI, which converts the object's handle and the code.
+#[derive(Clone, Copy)]
+pub struct BridgedHandler {
+    pub kind: HandlerKind,
+    pub call: BridgedHandlerCall,
+    /// First argument of `call`.
+    pub state: *mut c_void,
+}
+
+/// Function of a library of another ABI: its state, the handle of the object, and the code, which it may change.
+pub type BridgedHandlerCall = unsafe extern "C" fn(*mut c_void, usize, *mut c_int);
 
 /// An error handler that the program made.
 #[derive(Clone, Copy)]
@@ -60,6 +86,8 @@ pub enum HandlerFunction {
     Session(CallbackPointer<SessionErrhandlerFunction>),
     Win(CallbackPointer<WinErrhandlerFunction>),
     File(CallbackPointer<FileErrhandlerFunction>),
+    /// Called through a library of another ABI.
+    Bridged(BridgedHandler),
 }
 
 /// Kind of object to which an error handler can be attached.
@@ -71,6 +99,18 @@ pub enum HandlerKind {
     File,
 }
 
+impl HandlerKind {
+    /// Returns the null handle of such objects.
+    pub fn null(self) -> usize {
+        match self {
+            HandlerKind::Comm => MPI_COMM_NULL.0,
+            HandlerKind::Session => MPI_SESSION_NULL.0,
+            HandlerKind::Win => MPI_WIN_NULL.0,
+            HandlerKind::File => MPI_FILE_NULL.0,
+        }
+    }
+}
+
 impl HandlerFunction {
     /// Returns the kind of object to which an error handler with this function can be attached.
     pub fn kind(&self) -> HandlerKind {
@@ -79,6 +119,7 @@ impl HandlerFunction {
             HandlerFunction::Session(_) => HandlerKind::Session,
             HandlerFunction::Win(_) => HandlerKind::Win,
             HandlerFunction::File(_) => HandlerKind::File,
+            HandlerFunction::Bridged(handler) => handler.kind,
         }
     }
 }

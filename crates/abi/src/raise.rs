@@ -155,6 +155,16 @@ fn hear(hearer: &Hearer, code: impl FnOnce() -> c_int, words: &str, exit: c_int)
                 let mut win = if let Object::Win(win) = object { win } else { MPI_WIN_NULL };
                 function.function()(&raw mut win, to);
             }
+            HandlerFunction::Bridged(bridge) => {
+                let handle = match object {
+                    Object::Comm(comm) => comm.0,
+                    Object::Session(session) => session.0,
+                    Object::Win(win) => win.0,
+                    Object::File(file) => file.0,
+                    Object::None => bridge.kind.null(),
+                };
+                (bridge.call)(bridge.state, handle, to);
+            }
             HandlerFunction::File(function) => {
                 let mut file = if let Object::File(file) = object { file } else { MPI_FILE_NULL };
                 function.function()(&raw mut file, to);

@@ -18,7 +18,7 @@ pub fn is_predefined(handle: Errhandler) -> bool {
 
 /// # Safety
 /// `to` is NULL or may be written.
-unsafe fn create(
+pub(super) unsafe fn create(
     function: HandlerFunction,
     address: usize,
     to: *mut Errhandler,

@@ -41,7 +41,7 @@ pub(crate) unsafe fn op_create_c(
 
 /// # Safety
 /// `op` is NULL or may be written.
-unsafe fn create(
+pub(super) unsafe fn create(
     function: UserReduction,
     address: usize,
     commute: c_int,
@@ -156,6 +156,9 @@ impl User {
                     UserReduction::Count(f) => {
                         let mut len = count as i64;
                         f.function()(left.cast(), right.cast(), &raw mut len, &raw mut ty);
+                    }
+                    UserReduction::Bridged(f) => {
+                        (f.call)(f.state, left.cast(), right.cast(), count as i64, ty);
                     }
                 }
             }

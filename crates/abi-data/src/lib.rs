@@ -1,6 +1,6 @@
 //! The ABI as data: reads `data/*.csv` and parses C declarations.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
@@ -142,7 +142,7 @@ fn param(text: &str) -> Param {
 }
 
 /// Returns the rows of a CSV file below its heading. Fields with commas are in double quotes.
-fn rows<const N: usize>(path: &Path) -> Vec<[String; N]> {
+pub fn rows<const N: usize>(path: &Path) -> Vec<[String; N]> {
     println!("cargo::rerun-if-changed={}", path.display());
     let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     text.lines()
@@ -162,4 +162,57 @@ fn rows<const N: usize>(path: &Path) -> Vec<[String; N]> {
             })
         })
         .collect()
+}
+
+/// Kinds of the parameters of all procedures, from `parameters.csv`.
+pub struct Kinds(HashMap<(String, String), Parameter>);
+
+/// What the standard's source says of one parameter.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// Kind in the standard's source, such as `RANK`.
+    pub kind: String,
+    pub direction: Direction,
+    /// Name of the parameter that holds the number of elements, `*` where no single parameter does, or empty.
+    pub length: String,
+}
+
+/// Direction of a parameter.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Direction {
+    In,
+    Out,
+    InOut,
+}
+
+/// Names of parameters in C whose name in `parameters.csv` differs.
+const RENAMED: [(&str, &str); 4] =
+    [("indx", "index"), ("session", "pe_session"), ("dest", "source"), ("error", "err")];
+
+impl Kinds {
+    /// Reads `parameters.csv`.
+    ///
+    /// # Panics
+    /// If the file cannot be read, or has other columns.
+    pub fn read(file: &Path) -> Kinds {
+        let rows = rows::<14>(file).into_iter().map(|row| {
+            let [procedure, parameter, kind, direction, length, ..] = row;
+            let direction = match direction.as_str() {
+                "in" => Direction::In,
+                "out" => Direction::Out,
+                "inout" => Direction::InOut,
+                other => panic!("{procedure}: direction {other} of {parameter}"),
+            };
+            ((procedure, parameter), Parameter { kind, direction, length })
+        });
+        Kinds(rows.collect())
+    }
+
+    /// Returns what is known of a parameter. A function with large counts has the parameters of the function without `_c`.
+    pub fn get(&self, function: &str, parameter: &str) -> Option<&Parameter> {
+        let function = function.strip_suffix("_c").unwrap_or(function);
+        let find = |name: &str| self.0.get(&(function.to_owned(), name.to_owned()));
+        let renamed = RENAMED.iter().filter(|(c, _)| *c == parameter).find_map(|(_, n)| find(n));
+        find(parameter).or(renamed)
+    }
 }

@@ -1,0 +1,68 @@
+//! Generates `$OUT_DIR/standard.rs`: the functions of the standard ABI as a structure of function pointers, and its constants.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+use weft_abi_data::{Abi, Param};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build");
+    let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
+    let abi = Abi::read(&Path::new(&here).join("../abi/data"));
+    let out = env::var("OUT_DIR").expect("cargo sets it");
+    let text = functions(&abi) + &constants(&abi);
+    fs::write(Path::new(&out).join("standard.rs"), text).expect("writing standard.rs");
+}
+
+fn functions(abi: &Abi) -> String {
+    let (mut fields, mut found) = (String::new(), String::new());
+    for f in &abi.functions {
+        let types = f.params.iter().map(|p| standard_type(p, abi)).collect::<Vec<_>>().join(", ");
+        let name = &f.name;
+        let result = scalar(&f.returns, abi);
+        writeln!(fields, "    pub {name}: unsafe extern \"C\" fn({types}) -> {result},").unwrap();
+        writeln!(found, "            {name}: transmute(find(c\"{name}\")),").unwrap();
+    }
+    format!(
+        "/// The functions of the standard ABI.\n#[allow(non_snake_case)]\npub struct Standard {{\n{fields}}}\n\n\
+         impl Standard {{\n    /// Looks all functions up.\n    ///\n    /// # Safety\n    /// `find` returns the standard's \
+         functions.\n    unsafe fn load(find: impl Fn(&CStr) -> *const c_void) -> Standard {{\n        // SAFETY: each address is \
+         that of the function with the type of its field: the caller of `load` promises it.\n        unsafe {{ Standard {{\n{found}        }} }}\n    }}\n}}\n\n"
+    )
+}
+
+/// Writes the constants as 64-bit numbers.
+fn constants(abi: &Abi) -> String {
+    let mut out = String::from("/// Constants of the standard ABI.\n#[allow(unused)]\npub mod constants {\n");
+    for c in &abi.constants {
+        let (name, value) = (&c.name, &c.value);
+        writeln!(out, "    pub const {name}: i64 = {value};").unwrap();
+    }
+    out + "}\n"
+}
+
+fn scalar(base: &str, abi: &Abi) -> &'static str {
+    match base {
+        "void" => "c_void",
+        "int" | "MPI_T_cb_safety" | "MPI_T_source_order" => "c_int",
+        "char" => "c_char",
+        "double" => "f64",
+        "MPI_Count" | "MPI_Offset" => "i64",
+        "MPI_Aint" => "isize",
+        "MPI_Status" => "StandardStatus",
+        _ if abi.is_callback(base) || abi.handles.iter().any(|(name, _)| name == base) => "usize",
+        _ => panic!("no type for {base}"),
+    }
+}
+
+/// Returns the type of a parameter. All handles and callbacks are `usize`.
+fn standard_type(p: &Param, abi: &Abi) -> String {
+    // A callback's type is a pointer already.
+    let stars = if abi.is_callback(&p.base) { 0 } else { p.stars };
+    let base = scalar(&p.base, abi);
+    match p.dims.as_str() {
+        "" => "*mut ".repeat(stars) + base,
+        "[][3]" => format!("*mut [{base}; 3]"),
+        _ => "*mut ".repeat(stars + 1) + base,
+    }
+}

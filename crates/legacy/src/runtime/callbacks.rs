@@ -1,0 +1,183 @@
+//! Operators, error handlers and data representations whose functions take handles, codes and datatypes of the older ABI. Their
+//! states stay until the process ends: an operator or handler lives as long as an operation or an object uses it.
+
+use super::standard::{bridges, standard};
+use super::{Handle, LegacyAbi, codes};
+use std::ffi::{c_char, c_int, c_void};
+use std::mem::transmute;
+
+type Reduction<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut D);
+type LargeReduction<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut D);
+type Handler<H> = unsafe extern "C" fn(*mut H, *mut c_int, ...);
+
+/// Creates an operator of a function with `int` counts. Returns the library's code.
+///
+/// # Safety
+/// `function` is 0 or a reduction function of the older ABI; `op` may be written.
+pub unsafe fn create_op<A: LegacyAbi>(function: usize, commute: c_int, op: *mut usize) -> c_int {
+    if function == 0 {
+        return super::standard::constants::MPI_ERR_ARG as c_int;
+    }
+    // The function itself is the state.
+    // SAFETY: `reduced` takes the state that is passed.
+    unsafe { (bridges().op_create)(reduced::<A>, function as *mut c_void, commute, op) }
+}
+
+/// Creates an operator of a function with large counts. Returns the library's code.
+///
+/// # Safety
+/// As for [`create_op`].
+pub unsafe fn create_op_c<A: LegacyAbi>(function: usize, commute: c_int, op: *mut usize) -> c_int {
+    if function == 0 {
+        return super::standard::constants::MPI_ERR_ARG as c_int;
+    }
+    // SAFETY: `reduced_large` takes the state that is passed.
+    unsafe { (bridges().op_create)(reduced_large::<A>, function as *mut c_void, commute, op) }
+}
+
+unsafe extern "C" fn reduced<A: LegacyAbi>(
+    function: *mut c_void,
+    left: *mut c_void,
+    right: *mut c_void,
+    count: i64,
+    datatype: usize,
+) {
+    let mut datatype = A::Datatype::from_standard(datatype);
+    // The library splits operands with more elements.
+    let mut count = count as c_int;
+    // SAFETY: `function` is a reduction function of the older ABI, by `create_op`. The library's pointers are valid.
+    unsafe {
+        let function = transmute::<*mut c_void, Reduction<A::Datatype>>(function);
+        function(left, right, &raw mut count, &raw mut datatype);
+    }
+}
+
+unsafe extern "C" fn reduced_large<A: LegacyAbi>(
+    function: *mut c_void,
+    left: *mut c_void,
+    right: *mut c_void,
+    mut count: i64,
+    datatype: usize,
+) {
+    let mut datatype = A::Datatype::from_standard(datatype);
+    // SAFETY: as in `reduced`.
+    unsafe {
+        let function = transmute::<*mut c_void, LargeReduction<A::Datatype>>(function);
+        function(left, right, &raw mut count, &raw mut datatype);
+    }
+}
+
+/// Creates an error handler for objects of `kind`, whose handles are `H`. Returns the library's code.
+///
+/// # Safety
+/// `function` is 0 or a function of an error handler for such objects; `errhandler` may be written.
+pub unsafe fn create_errhandler<A: LegacyAbi, H: Handle>(
+    kind: c_int,
+    function: usize,
+    errhandler: *mut usize,
+) -> c_int {
+    if function == 0 {
+        return super::standard::constants::MPI_ERR_ARG as c_int;
+    }
+    let create = bridges().errhandler_create;
+    // SAFETY: `handled` takes the state that is passed.
+    unsafe { create(kind, handled::<A, H>, function as *mut c_void, errhandler) }
+}
+
+unsafe extern "C" fn handled<A: LegacyAbi, H: Handle>(
+    function: *mut c_void,
+    handle: usize,
+    code: *mut c_int,
+) {
+    let mut handle = H::from_standard(handle);
+    // SAFETY: `function` takes handles `H`, by `create_errhandler`; `code` is the library's.
+    unsafe {
+        let mut own = codes::from_standard::<A>(*code);
+        transmute::<*mut c_void, Handler<H>>(function)(&raw mut handle, &raw mut own);
+        *code = codes::to_standard::<A>(own);
+    }
+}
+
+/// The program's functions of a data representation.
+struct Representation {
+    read: usize,
+    write: usize,
+    extent: usize,
+    extra: *mut c_void,
+}
+
+type Convert<D, C> =
+    unsafe extern "C" fn(*mut c_void, D, C, *mut c_void, i64, *mut c_void) -> c_int;
+type Extent<D> = unsafe extern "C" fn(D, *mut isize, *mut c_void) -> c_int;
+
+/// Registers a data representation. `C` is the type of counts: `int`, or 64 bits for `MPI_Register_datarep_c`.
+///
+/// # Safety
+/// The functions are 0 or of the older ABI, with counts of `C`; `name` is a text.
+pub unsafe fn register_datarep<A: LegacyAbi, C: Count>(
+    name: *mut c_char,
+    read: usize,
+    write: usize,
+    extent: usize,
+    extra: *mut c_void,
+) -> c_int {
+    let state = Box::leak(Box::new(Representation { read, write, extent, extra }));
+    let state = (&raw mut *state).cast();
+    let address = |user: usize, own: usize| if user == 0 { 0 } else { own };
+    let read = address(read, converted::<A, C, true> as Convert<usize, C> as usize);
+    let write = address(write, converted::<A, C, false> as Convert<usize, C> as usize);
+    let extent = address(extent, extended::<A> as Extent<usize> as usize);
+    // SAFETY: the functions take the state that is passed.
+    codes::from_standard::<A>(unsafe { C::register()(name, read, write, extent, state) })
+}
+
+/// Type of the counts of a data representation's functions.
+pub trait Count: Copy {
+    /// Returns the library's function that registers functions with such counts.
+    fn register() -> Register;
+}
+
+type Register = unsafe extern "C" fn(*mut c_char, usize, usize, usize, *mut c_void) -> c_int;
+
+impl Count for c_int {
+    fn register() -> Register {
+        standard().MPI_Register_datarep
+    }
+}
+
+impl Count for i64 {
+    fn register() -> Register {
+        standard().MPI_Register_datarep_c
+    }
+}
+
+unsafe extern "C" fn converted<A: LegacyAbi, C: Count, const READ: bool>(
+    user: *mut c_void,
+    datatype: usize,
+    count: C,
+    file: *mut c_void,
+    position: i64,
+    state: *mut c_void,
+) -> c_int {
+    let datatype = A::Datatype::from_standard(datatype);
+    // SAFETY: `state` is a `Representation`, by `register_datarep`, and its functions are of the older ABI.
+    unsafe {
+        let state = &*state.cast::<Representation>();
+        let function = if READ { state.read } else { state.write };
+        let function = transmute::<usize, Convert<A::Datatype, C>>(function);
+        codes::to_standard::<A>(function(user, datatype, count, file, position, state.extra))
+    }
+}
+
+unsafe extern "C" fn extended<A: LegacyAbi>(
+    datatype: usize,
+    extent: *mut isize,
+    state: *mut c_void,
+) -> c_int {
+    // SAFETY: as in `converted`.
+    unsafe {
+        let state = &*state.cast::<Representation>();
+        let function = transmute::<usize, Extent<A::Datatype>>(state.extent);
+        codes::to_standard::<A>(function(A::Datatype::from_standard(datatype), extent, state.extra))
+    }
+}

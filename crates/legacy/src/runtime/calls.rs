@@ -1,0 +1,214 @@
+//! Conversions of single arguments, and functions with a body of their own.
+
+use super::arguments::{HandleArgument, HandleArray, length};
+use super::standard::{constants, standard};
+use super::{Bound, Handle, LegacyAbi, NumberMap, codes, from_standard, to_standard};
+use std::ffi::{c_int, c_void};
+
+/// Converts the address of a buffer: MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC are 1 and 2 in the standard ABI, and 1 below 0 in
+/// MPICH's. MPI_BOTTOM is 0 everywhere.
+#[inline(always)]
+pub fn buffer<A: LegacyAbi>(address: *mut c_void) -> *mut c_void {
+    if A::IN_PLACE == 1 {
+        return address;
+    }
+    match address.addr().wrapping_neg() {
+        special @ 1..=2 => std::ptr::without_provenance_mut(special),
+        _ => address,
+    }
+}
+
+/// Returns the number that an argument holds.
+///
+/// # Safety
+/// `count` is NULL or may be read.
+pub unsafe fn stored(count: *mut c_int) -> usize {
+    // SAFETY: `count` may be read: the caller promises it.
+    if count.is_null() { 0 } else { length(unsafe { *count }) }
+}
+
+/// Converts the displacement of a file's view.
+pub fn displacement(current: i64, displacement: i64) -> i64 {
+    if displacement == current { constants::MPI_DISPLACEMENT_CURRENT } else { displacement }
+}
+
+/// Converts the argument of a distribution, which may be an ordinary number.
+pub fn distribution_argument<A: LegacyAbi>(argument: c_int) -> c_int {
+    let default = constants::MPI_DISTRIBUTE_DFLT_DARG as c_int;
+    if argument == from_standard(A::DISTRIBUTIONS, default) { default } else { argument }
+}
+
+/// Returns the number of processes that a collective operation on a communicator addresses: those of the other group, if there is one.
+pub fn members(comm: usize) -> usize {
+    let (mut inter, mut size) = (0, 0);
+    // SAFETY: the results are local variables. An error handler is called for a communicator that does not exist, as it would be
+    // for the operation.
+    unsafe {
+        (standard().MPI_Comm_test_inter)(comm, &raw mut inter);
+        match inter {
+            0 => (standard().MPI_Comm_size)(comm, &raw mut size),
+            _ => (standard().MPI_Comm_remote_size)(comm, &raw mut size),
+        };
+    }
+    length(size)
+}
+
+/// Returns the number of neighbors from which (`side` 0) or to which (1) a process of a communicator with a topology sends.
+pub fn neighbors(comm: usize, side: usize) -> usize {
+    let (mut topology, mut rank, mut count, mut weighted) = (0, 0, [0; 2], 0);
+    let standard = standard();
+    let [sources, destinations] = &mut count;
+    // SAFETY: the results are local variables.
+    unsafe {
+        (standard.MPI_Topo_test)(comm, &raw mut topology);
+        match i64::from(topology) {
+            constants::MPI_CART => {
+                let mut dims = 0;
+                (standard.MPI_Cartdim_get)(comm, &raw mut dims);
+                count = [2 * dims; 2];
+            }
+            constants::MPI_GRAPH => {
+                let mut all = 0;
+                (standard.MPI_Comm_rank)(comm, &raw mut rank);
+                (standard.MPI_Graph_neighbors_count)(comm, rank, &raw mut all);
+                count = [all; 2];
+            }
+            constants::MPI_DIST_GRAPH => {
+                (standard.MPI_Dist_graph_neighbors_count)(comm, sources, destinations, &raw mut weighted);
+            }
+            _ => {}
+        }
+    }
+    length(count[side])
+}
+
+/// Returns the number of processes that MPI_Comm_spawn_multiple starts.
+///
+/// # Safety
+/// `most` is NULL or has `count` elements.
+pub unsafe fn spawned(count: c_int, most: *mut c_int) -> usize {
+    if most.is_null() {
+        return 0;
+    }
+    // SAFETY: `most` has `count` elements: the caller promises it.
+    (0..length(count)).map(|i| length(unsafe { *most.add(i) })).sum()
+}
+
+/// Runs a function that returns a handle. Returns the older ABI's code.
+///
+/// # Safety
+/// `to` is NULL or may be written.
+pub unsafe fn made<A: LegacyAbi, H: Handle>(
+    to: *mut H,
+    create: impl FnOnce(*mut usize) -> c_int,
+) -> c_int {
+    let mut argument = HandleArgument::out(to);
+    let code = create(argument.pass());
+    // SAFETY: `to` is NULL or may be written: the caller promises it.
+    unsafe { argument.finish() };
+    codes::from_standard::<A>(code)
+}
+
+/// Stores the version of MPI whose ABI this is.
+///
+/// # Safety
+/// The pointers are NULL or may be written.
+pub unsafe fn version(to: *mut c_int, subto: *mut c_int, version: i64, subversion: i64) -> c_int {
+    for (to, number) in [(to, version), (subto, subversion)] {
+        if !to.is_null() {
+            // SAFETY: the pointer may be written: the caller promises it.
+            unsafe { to.write(number as c_int) }
+        }
+    }
+    0
+}
+
+/// Copies a status to or from Fortran, where it has the same numbers.
+///
+/// # Safety
+/// The pointers are NULL or have `numbers` elements.
+pub unsafe fn status_copy(from: *mut c_int, to: *mut c_int, numbers: usize) -> c_int {
+    if !from.is_null() && !to.is_null() {
+        // SAFETY: both have `numbers` elements: the caller promises it.
+        unsafe { std::ptr::copy(from, to, numbers) }
+    }
+    0
+}
+
+/// Returns Fortran's number of a handle: that of the table, or else the library's number.
+///
+/// # Safety
+/// `number` is the library's function for such handles.
+pub unsafe fn handle_to_fortran<H: Handle>(
+    handle: H,
+    table: NumberMap,
+    number: unsafe extern "C" fn(usize) -> c_int,
+) -> c_int {
+    let handle = handle.to_standard();
+    match handle < 0x1000 {
+        true => from_standard(table, handle as c_int),
+        // SAFETY: the function takes any handle.
+        false => unsafe { number(handle) },
+    }
+}
+
+/// Returns the handle of Fortran's number.
+///
+/// # Safety
+/// `handle` is the library's function for such handles.
+pub unsafe fn handle_from_fortran<H: Handle>(
+    number: c_int,
+    table: NumberMap,
+    handle: unsafe extern "C" fn(c_int) -> usize,
+) -> H {
+    H::from_standard(match number < 0x1000 {
+        true => to_standard(table, number).max(0) as usize,
+        // SAFETY: the function takes any number.
+        false => unsafe { handle(number) },
+    })
+}
+
+/// Makes the datatype of MPI_Type_struct, whose bounds may be given by datatypes.
+///
+/// # Safety
+/// The arrays have `count` elements, `newtype` is NULL or may be written.
+pub unsafe fn bounded_struct<A: LegacyAbi>(
+    count: c_int,
+    lengths: *mut c_int,
+    displacements: *mut isize,
+    types: *mut A::Datatype,
+    newtype: *mut A::Datatype,
+) -> c_int {
+    let standard = standard();
+    let n = length(count);
+    let bounds = [Bound::Lower, Bound::Upper].map(|wanted| {
+        // SAFETY: the arrays have `count` elements: the caller promises it.
+        let mut of = (0..n).filter(|&i| A::bound(unsafe { *types.add(i) }) == Some(wanted));
+        // SAFETY: as above.
+        of.next().map(|i| unsafe { *displacements.add(i) })
+    });
+    // SAFETY: as above.
+    let real = (0..n).filter(|&i| A::bound(unsafe { *types.add(i) }).is_none()).collect::<Vec<_>>();
+    // SAFETY: as above.
+    let mut own: Vec<_> = real.iter().map(|&i| unsafe { (*lengths.add(i), *displacements.add(i), *types.add(i)) }).collect();
+    let (mut blocks, mut places): (Vec<_>, Vec<_>) = own.iter().map(|own| (own.0, own.1)).unzip();
+    let mut kinds: Vec<_> = own.iter_mut().map(|own| own.2).collect();
+    // SAFETY: all arrays have the length of `blocks`; `newtype` is valid by the caller's promise.
+    unsafe {
+        let mut kinds = HandleArray::inout(kinds.as_mut_ptr(), kinds.len());
+        made::<A, _>(newtype, |to| {
+            let create = standard.MPI_Type_create_struct;
+            let code = create(blocks.len() as c_int, blocks.as_mut_ptr(), places.as_mut_ptr(), kinds.pass(), to);
+            if code != 0 || bounds == [None; 2] {
+                return code;
+            }
+            let (mut plain, mut lower, mut extent) = (*to, 0, 0);
+            (standard.MPI_Type_get_extent)(plain, &raw mut lower, &raw mut extent);
+            let [low, high] = bounds;
+            let (low, high) = (low.unwrap_or(lower), high.unwrap_or(lower + extent));
+            let code = (standard.MPI_Type_create_resized)(plain, low, high - low, to);
+            (standard.MPI_Type_free)(&raw mut plain);
+            code
+        })
+    }
+}

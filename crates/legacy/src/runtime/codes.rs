@@ -1,0 +1,48 @@
+//! Error codes. The library's codes are classes, codes with a description of the failure, and codes that the program added:
+//!
+//! ```text
+//!   bit 30 | number (22) | class (8)     a code of the library, with its description
+//!   above MPI_ERR_LASTCODE (16383)       a class or code of the program
+//! ```
+//! A code of the library keeps its number and gets the other class. A code of the program must lie above the older ABI's
+//! MPI_ERR_LASTCODE, which for MPICH has bit 30: there it is a code of the library with class 0.
+
+use super::{LegacyAbi, from_standard as map_from, to_standard as map_to};
+use std::ffi::c_int;
+
+const DESCRIBED: c_int = 1 << 30;
+const CLASS: c_int = 0xff;
+const LAST_CODE: c_int = 16383;
+
+/// Converts a code of the library to the older ABI's.
+#[inline(always)]
+pub fn from_standard<A: LegacyAbi>(code: c_int) -> c_int {
+    if code == 0 { 0 } else { slow_from::<A>(code) }
+}
+
+#[cold]
+fn slow_from<A: LegacyAbi>(code: c_int) -> c_int {
+    if code >= DESCRIBED {
+        return code & !CLASS | map_from(A::CLASSES, code & CLASS);
+    }
+    if code <= LAST_CODE {
+        return map_from(A::CLASSES, code);
+    }
+    if A::LAST_CODE < LAST_CODE { code } else { DESCRIBED | (code - LAST_CODE) << 8 }
+}
+
+/// Converts a code of the older ABI to the library's.
+pub fn to_standard<A: LegacyAbi>(code: c_int) -> c_int {
+    if code <= 0 {
+        return code;
+    }
+    if code >= DESCRIBED {
+        let class = code & CLASS;
+        let added = class == 0 && A::LAST_CODE >= LAST_CODE;
+        return match added {
+            true => LAST_CODE + ((code ^ DESCRIBED) >> 8),
+            false => code & !CLASS | map_to(A::CLASSES, class),
+        };
+    }
+    if code > LAST_CODE { code } else { map_to(A::CLASSES, code) }
+}

@@ -1,0 +1,45 @@
+//! The numbers of MPI_Type_get_contents, some of which are constants (MPI 5.0, section 5.1.13).
+
+use super::arguments::length;
+use super::standard::{constants, standard};
+use super::{LegacyAbi, from_standard};
+use std::ffi::c_int;
+
+/// Converts the constants among the numbers that the library has stored for a datatype.
+///
+/// # Safety
+/// `numbers` is NULL or has `count` elements.
+pub unsafe fn convert<A: LegacyAbi>(datatype: usize, count: c_int, numbers: *mut c_int) {
+    let (mut counts, mut combiner) = ([0; 3], 0);
+    let [a, b, c] = &mut counts;
+    // SAFETY: all results are local variables.
+    let code = unsafe { (standard().MPI_Type_get_envelope)(datatype, a, b, c, &raw mut combiner) };
+    if code != 0 || numbers.is_null() || count <= 0 {
+        return;
+    }
+    // SAFETY: `numbers` has `count` elements: the caller promises it.
+    let numbers = unsafe { std::slice::from_raw_parts_mut(numbers, length(count)) };
+    let order = |number: &mut c_int| *number = from_standard(A::ORDERS, *number);
+    match i64::from(combiner) {
+        // ndims, sizes, subsizes, starts, order
+        constants::MPI_COMBINER_SUBARRAY => {
+            let ndims = length(numbers[0]);
+            numbers.get_mut(1 + 3 * ndims).into_iter().for_each(order);
+        }
+        // size, rank, ndims, gsizes, distribs, dargs, psizes, order
+        constants::MPI_COMBINER_DARRAY if numbers.len() > 2 => {
+            let ndims = length(numbers[2]);
+            for number in numbers.iter_mut().skip(3 + ndims).take(ndims) {
+                *number = from_standard(A::DISTRIBUTIONS, *number);
+            }
+            let default = constants::MPI_DISTRIBUTE_DFLT_DARG as c_int;
+            for number in numbers.iter_mut().skip(3 + 2 * ndims).take(ndims) {
+                if *number == default {
+                    *number = from_standard(A::DISTRIBUTIONS, default);
+                }
+            }
+            numbers.get_mut(3 + 4 * ndims).into_iter().for_each(order);
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,121 @@
+//! The standard's library, as function pointers.
+
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
+use std::mem::{MaybeUninit, transmute};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// A status of the standard ABI.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct StandardStatus {
+    pub source: c_int,
+    pub tag: c_int,
+    pub error: c_int,
+    /// The two halves of the number of bytes, and a flag that is not 0 if the operation was cancelled.
+    pub internal: [c_int; 5],
+}
+
+include!(concat!(env!("OUT_DIR"), "/standard.rs"));
+
+/// File name of the standard's library.
+const LIBRARY: &CStr = c"libmpi_abi.so.1";
+
+/// A library with callbacks for other ABIs.
+pub struct Bridges {
+    pub op_create: unsafe extern "C" fn(BridgedReduction, *mut c_void, c_int, *mut usize) -> c_int,
+    pub errhandler_create:
+        unsafe extern "C" fn(c_int, BridgedHandler, *mut c_void, *mut usize) -> c_int,
+}
+
+/// Function of an operator: state, operands, number of elements, datatype.
+pub type BridgedReduction =
+    unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, i64, usize);
+/// Function of an error handler: state, handle, code.
+pub type BridgedHandler = unsafe extern "C" fn(*mut c_void, usize, *mut c_int);
+
+struct Loaded<T>(UnsafeCell<MaybeUninit<T>>);
+
+// SAFETY: it is written once, by the constructor of the library, before any other thread can call the library.
+unsafe impl<T> Sync for Loaded<T> {}
+
+static STANDARD: Loaded<Standard> = Loaded(UnsafeCell::new(MaybeUninit::uninit()));
+static BRIDGES: Loaded<Bridges> = Loaded(UnsafeCell::new(MaybeUninit::uninit()));
+
+/// Returns the functions of the standard's library.
+#[inline(always)]
+pub fn standard() -> &'static Standard {
+    // SAFETY: `load` has run as the constructor of the library, or has ended the process.
+    unsafe { (*STANDARD.0.get()).assume_init_ref() }
+}
+
+/// Returns the functions for callbacks of other ABIs.
+pub fn bridges() -> &'static Bridges {
+    // SAFETY: `load` has run as the constructor of the library, or has ended the process.
+    unsafe { (*BRIDGES.0.get()).assume_init_ref() }
+}
+
+/// Loads the standard's library from the folder of the library that has `anchor`, or from where the loader finds it. Ends the
+/// process with a sentence and exit code 127 if that fails, as the loader does for a missing library.
+///
+/// # Safety
+/// The caller is a constructor of a library, and no other thread calls the library yet.
+pub unsafe extern "C" fn load(anchor: *const c_void) {
+    let folder = folder_of(anchor);
+    let beside = folder.as_ref().and_then(|folder| {
+        let path = Path::new(OsStr::from_bytes(folder)).join("libmpi_abi.so.1");
+        CString::new(path.into_os_string().into_encoded_bytes()).ok()
+    });
+    // RTLD_LOCAL: the program must not find the standard's MPI_Send before the older ABI's.
+    let open = |name: &CStr| {
+        // SAFETY: `name` is a text with a NUL. The constructors of the library that is loaded are its own.
+        unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) }
+    };
+    let mut handle = beside.as_deref().map_or(std::ptr::null_mut(), open);
+    if handle.is_null() {
+        handle = open(LIBRARY);
+    }
+    if handle.is_null() {
+        missing(&format!("{} is not found, neither beside this library nor by the loader", LIBRARY.to_string_lossy()));
+    }
+    let find = |name: &CStr| {
+        // SAFETY: `handle` is a loaded library.
+        let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
+        if found.is_null() {
+            let name = name.to_string_lossy();
+            missing(&format!("the libmpi_abi.so.1 that was found has no {name}: it is not Weft's, or of another version"));
+        }
+        found.cast_const()
+    };
+    // SAFETY: the library exports these functions with these types. Nothing reads the statics yet.
+    unsafe {
+        (*STANDARD.0.get()).write(Standard::load(find));
+        (*BRIDGES.0.get()).write(Bridges {
+            op_create: transmute::<*const c_void, _>(find(c"weft_op_create_bridged")),
+            errhandler_create: transmute::<*const c_void, _>(find(c"weft_errhandler_create_bridged")),
+        });
+    }
+}
+
+/// Returns the folder of the library in which an address lies.
+fn folder_of(anchor: *const c_void) -> Option<Vec<u8>> {
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: `info` may be written, and is read only if the call filled it. The name is a text with a NUL.
+    unsafe {
+        if libc::dladdr(anchor, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let name = info.assume_init().dli_fname;
+        (!name.is_null()).then(|| {
+            let path = Path::new(OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
+            let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+            real.parent().unwrap_or(Path::new(".")).as_os_str().as_bytes().to_vec()
+        })
+    }
+}
+
+fn missing(why: &str) -> ! {
+    eprintln!("weft: this MPI library serves programs of an older ABI by libmpi_abi.so.1; {why}");
+    std::process::exit(127);
+}
