@@ -31,6 +31,14 @@ struct LegacyConstant {
     fortran: Option<i64>,
 }
 
+/// Returns the value of a constant, if its text is a number.
+fn number(text: &str) -> Option<i64> {
+    match text.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
 /// The data from which one older ABI is generated.
 struct Source {
     target: Target,
@@ -43,10 +51,6 @@ impl Source {
     fn read(target: Target, crates: &Path) -> Source {
         let abi = Abi::read(&crates.join("abi/data"));
         let kinds = Kinds::read(&crates.join("fortran/data/parameters.csv"));
-        let number = |text: &str| match text.strip_prefix("0x") {
-            Some(digits) => i64::from_str_radix(digits, 16).ok(),
-            None => text.parse().ok(),
-        };
         let all = rows::<7>(&crates.join("legacy/data/legacy.csv"));
         let standard = |value: &str| match value.starts_with("MPI_") {
             true => all.iter().find(|row| row[0] == value).and_then(|row| number(&row[1])),

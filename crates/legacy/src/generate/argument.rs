@@ -189,7 +189,10 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
         }
     } else if kind == "DTYPE_DISTRIBUTION" {
         object(format!("NumberArray::new({name}, {}, calls::distribution_argument::<Own>)", len()), "")
-    } else if (kind == "BUFFER" || kind.starts_with("C_BUFFER2")) && stars == 1 && base == "c_void" {
+    } else if kind == "C_BUFFER2" {
+        argument.after = format!("calls::convert_detached::<Own>({name});");
+        return argument;
+    } else if kind == "BUFFER" && stars == 1 && base == "c_void" && f.name != "MPI_Get_address" {
         (String::new(), format!("calls::buffer::<Own>({name})"), String::new())
     } else if kind == "WEIGHT" && direction == Direction::In {
         (String::new(), format!("super::weights({name})"), String::new())

@@ -63,6 +63,21 @@ fn belongs(name: &str, names: &[&str]) -> bool {
     })
 }
 
+/// Classes of the standard that an older ABI may lack, and the class that its programs get.
+const NEAREST: [(&str, &str); 3] = [
+    ("MPI_ERR_ERRHANDLER", "MPI_ERR_ARG"),
+    ("MPI_ERR_ABI", "MPI_ERR_OTHER"),
+    ("MPI_T_ERR_NOT_SUPPORTED", "MPI_T_ERR_INVALID"),
+];
+
+/// Returns the pairs for classes that the older ABI lacks. They come last, so that the class of the older ABI means itself.
+fn nearest(source: &Source, table: &str) -> Vec<String> {
+    let lacks = |name: &str| source.legacy(name).is_none() && table == "CLASSES";
+    let of = |name: &str| source.constants.iter().find(|c| c.name == name)?.standard;
+    let pairs = NEAREST.iter().filter(|(name, _)| lacks(name));
+    pairs.filter_map(|(name, other)| Some(format!("({}, {})", source.legacy(other)?, of(name)?))).collect()
+}
+
 pub fn write(source: &Source) -> String {
     let mut out = String::new();
     for (table, names) in TABLES {
@@ -70,6 +85,7 @@ pub fn write(source: &Source) -> String {
         let pairs: Vec<_> = pairs
             .filter(|c| c.name != "MPI_ERR_LASTCODE")
             .filter_map(|c| Some(format!("({}, {})", c.legacy.parse::<i64>().ok()?, c.standard?)))
+            .chain(nearest(source, table))
             .collect();
         writeln!(out, "pub static {table}: NumberMap = &[{}];", pairs.join(", ")).unwrap();
     }

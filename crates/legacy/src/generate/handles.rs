@@ -21,16 +21,28 @@ pub const CLASSES: [HandleClass; 11] = [
     HandleClass("Datatype", "MPI_DATATYPE_NULL"),
 ];
 
-/// Returns the predefined handles of a class, each standard value once.
+/// Returns the predefined handles of a class, each value of the older ABI once.
 fn predefined<'a>(source: &'a Source, class: &HandleClass) -> Vec<&'a LegacyConstant> {
     let mut seen = HashSet::new();
+    let c_type = format!("MPI_{}", class.0);
     let is_handle = |c: &&LegacyConstant| {
-        let named = |standard: &&weft_abi_data::Constant| standard.name == c.name;
-        let standard = source.abi.constants.iter().find(named);
-        let known = standard.is_some_and(|standard| standard.c_type == format!("MPI_{}", class.0));
-        known && !c.legacy.is_empty() && seen.insert(c.standard)
+        let mut all = source.abi.constants.iter();
+        let known = match all.clone().find(|standard| standard.name == c.name) {
+            Some(standard) => standard.c_type == c_type,
+            // An extension of the older ABI, which may be another name of one of the standard's handles.
+            None => c.standard.is_some_and(|value| {
+                all.any(|s| s.c_type == c_type && super::number(&s.value) == Some(value))
+            }),
+        };
+        known && !c.legacy.is_empty() && seen.insert(c.legacy.clone())
     };
     source.constants.iter().filter(is_handle).collect()
+}
+
+/// Returns the handles of which each has another value in the standard: the first name of each.
+fn distinct<'a>(constants: &[&'a LegacyConstant]) -> impl Iterator<Item = &'a LegacyConstant> {
+    let mut seen = HashSet::new();
+    constants.iter().copied().filter(move |c| seen.insert(c.standard))
 }
 
 pub fn write(source: &Source) -> String {
@@ -59,6 +71,9 @@ fn numbers(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
     for c in constants {
         let (legacy, standard) = (&c.legacy, c.standard.unwrap());
         writeln!(to, "            {legacy} => {standard:#x},").unwrap();
+    }
+    for c in distinct(constants) {
+        let (legacy, standard) = (&c.legacy, c.standard.unwrap());
         writeln!(from, "            {standard:#x} => {legacy},").unwrap();
     }
     let (kind, object, back) = match *name {
@@ -84,7 +99,7 @@ fn numbers(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
 fn objects(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant]) {
     let HandleClass(name, null) = class;
     let mut from = String::new();
-    for c in constants {
+    for c in distinct(constants) {
         let (symbol, standard) = (&c.legacy, c.standard.unwrap());
         writeln!(from, "            {standard:#x} => address(&raw const {symbol}),").unwrap();
     }

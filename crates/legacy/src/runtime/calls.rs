@@ -2,7 +2,7 @@
 
 use super::arguments::{HandleArgument, HandleArray, length};
 use super::standard::{constants, standard};
-use super::{Bound, Handle, LegacyAbi, NumberMap, codes, from_standard, to_standard};
+use super::{Bound, Handle, LegacyAbi, NumberMap, codes, from_standard, key_to_standard};
 use std::ffi::{c_int, c_void};
 
 /// Converts the address of a buffer: MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC are 1 and 2 in the standard ABI, and 1 below 0 in
@@ -15,6 +15,20 @@ pub fn buffer<A: LegacyAbi>(address: *mut c_void) -> *mut c_void {
     match address.addr().wrapping_neg() {
         special @ 1..=2 => std::ptr::without_provenance_mut(special),
         _ => address,
+    }
+}
+
+/// Converts the address of a buffer that the library has stored, which may be MPI_BUFFER_AUTOMATIC.
+///
+/// # Safety
+/// `address` is NULL or points to an address.
+pub unsafe fn convert_detached<A: LegacyAbi>(address: *mut c_void) {
+    let address = address.cast::<usize>();
+    // SAFETY: the caller promises it.
+    unsafe {
+        if A::IN_PLACE != 1 && !address.is_null() && *address == constants::MPI_BUFFER_AUTOMATIC as usize {
+            address.write((constants::MPI_BUFFER_AUTOMATIC as usize).wrapping_neg());
+        }
     }
 }
 
@@ -146,6 +160,7 @@ pub unsafe fn handle_to_fortran<H: Handle>(
 ) -> c_int {
     let handle = handle.to_standard();
     match handle < 0x1000 {
+        // A handle that the older ABI does not have in Fortran keeps the standard's number.
         true => from_standard(table, handle as c_int),
         // SAFETY: the function takes any handle.
         false => unsafe { number(handle) },
@@ -162,7 +177,7 @@ pub unsafe fn handle_from_fortran<H: Handle>(
     handle: unsafe extern "C" fn(c_int) -> usize,
 ) -> H {
     H::from_standard(match number < 0x1000 {
-        true => to_standard(table, number).max(0) as usize,
+        true => key_to_standard(table, number).max(0) as usize,
         // SAFETY: the function takes any number.
         false => unsafe { handle(number) },
     })

@@ -7,12 +7,15 @@
 //! A code of the library keeps its number and gets the other class. A code of the program must lie above the older ABI's
 //! MPI_ERR_LASTCODE, which for MPICH has bit 30: there it is a code of the library with class 0.
 
-use super::{LegacyAbi, from_standard as map_from, to_standard as map_to};
+use super::standard::constants;
+use super::{LegacyAbi, NumberMap, from_standard as map_from};
 use std::ffi::c_int;
 
 const DESCRIBED: c_int = 1 << 30;
 const CLASS: c_int = 0xff;
 const LAST_CODE: c_int = 16383;
+/// Upper bound of the numbers that either ABI has for its classes. Larger numbers are codes that the program invented.
+const MOST_CLASSES: c_int = 127;
 
 /// Converts a code of the library to the older ABI's.
 #[inline(always)]
@@ -41,8 +44,14 @@ pub fn to_standard<A: LegacyAbi>(code: c_int) -> c_int {
         let added = class == 0 && A::LAST_CODE >= LAST_CODE;
         return match added {
             true => LAST_CODE + ((code ^ DESCRIBED) >> 8),
-            false => code & !CLASS | map_to(A::CLASSES, class),
+            false => code & !CLASS | class_to(A::CLASSES, class),
         };
     }
-    if code > LAST_CODE { code } else { map_to(A::CLASSES, code) }
+    if code > MOST_CLASSES { code } else { class_to(A::CLASSES, code) }
+}
+
+/// Converts a class. A class that the standard does not have becomes MPI_ERR_UNKNOWN.
+fn class_to(map: NumberMap, class: c_int) -> c_int {
+    let unknown = constants::MPI_ERR_UNKNOWN as c_int;
+    map.iter().find(|(legacy, _)| *legacy == class).map_or(unknown, |&(_, standard)| standard)
 }
