@@ -12,6 +12,33 @@ use std::process::Command;
 const LIBRARY: &str = "libmpi_abi.so.1";
 const LIBRARY_LINKS: [&str; 3] = ["libmpi_abi.so", "libmpi.so", "libmpi_abi.so.0"];
 
+/// A library of an older ABI.
+struct LegacyLibrary {
+    package: &'static str,
+    /// File that the build leaves.
+    file: &'static str,
+    /// Name under which it is installed, its SONAME.
+    name: &'static str,
+    /// Further names that programs load.
+    links: &'static [&'static str],
+}
+
+const LEGACY: [LegacyLibrary; 2] = [
+    LegacyLibrary {
+        package: "weft-abi-mpich",
+        file: "libmpi_mpich.so",
+        name: "libmpi.so.12",
+        // The name in Debian.
+        links: &["libmpich.so.12"],
+    },
+    LegacyLibrary {
+        package: "weft-abi-openmpi",
+        file: "libmpi_openmpi.so",
+        name: "libmpi.so.40",
+        links: &[],
+    },
+];
+
 /// Packages, each with those of its programs that are installed.
 const PROGRAMS: [(&str, &[&str]); 2] = [
     ("weft-tools", &["mpicc", "mpicxx", "mpifort", "weft"]),
@@ -42,13 +69,16 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     // The end of the library's build uses one processor, so the commands are built at the same time.
     let (library, commands) = std::thread::scope(|scope| {
         let commands = scope.spawn(|| build(BuildProfile::Release, &command_packages()));
-        (build(BuildProfile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
+        let libraries: Vec<_> =
+            ["weft-abi"].into_iter().chain(LEGACY.iter().map(|library| library.package)).collect();
+        (build(BuildProfile::Dist, &libraries), commands.join().expect("it returns its errors"))
     });
     let (library, commands) = (library?, commands?);
 
-    let [bin, lib, include, pkgconfig, doc] =
-        ["bin", "lib", "include", "lib/pkgconfig", "share/doc/weft"].map(|d| prefix.join(d));
-    for dir in [&bin, &lib, &include, &pkgconfig, &doc] {
+    let [bin, lib, include, pkgconfig, doc, legacy] =
+        ["bin", "lib", "include", "lib/pkgconfig", "share/doc/weft", "lib/weft/legacy"]
+            .map(|d| prefix.join(d));
+    for dir in [&bin, &lib, &include, &pkgconfig, &doc, &legacy] {
         fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     }
     for program in present.iter().flat_map(|(_, programs)| *programs) {
@@ -60,6 +90,13 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     copy(&library.join("libmpi_abi.so"), &lib.join(LIBRARY), 0o755)?;
     for name in LIBRARY_LINKS {
         link(LIBRARY, &lib.join(name))?;
+    }
+    for LegacyLibrary { file, name, links, .. } in &LEGACY {
+        copy(&library.join(file), &lib.join(name), 0o755)?;
+        // mpiexec puts this folder before others: it has only names of older ABIs.
+        for link_name in std::iter::once(name).chain(*links) {
+            link(&format!("../../{name}"), &legacy.join(link_name))?;
+        }
     }
     copy(&library.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
     replace(&pkgconfig.join("weft.pc"), |to| fs::write(to, pkg_config()))?;

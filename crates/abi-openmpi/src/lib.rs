@@ -30,5 +30,5 @@ static LOAD: extern "C" fn() = load;
 
 extern "C" fn load() {
     // SAFETY: the loader calls this as a constructor of the library.
-    unsafe { weft_legacy::runtime::standard::load((&raw const LOAD).cast()) }
+    unsafe { weft_legacy::runtime::standard::load((&raw const LOAD).cast(), entry_points::own::MPI_BSEND_OVERHEAD) }
 }

@@ -1,39 +1,59 @@
 //! The folder in which ranks find the MPI library. Programs that `mpicc` links contain the path of the folder (an rpath). Programs
-//! that are linked only with `-L` and `-l` do not contain this path, and would not start.
+//! that are linked only with `-L` and `-l` do not contain this path, and would not start. Programs that were built with another MPI
+//! load a library of its name, which lies in a folder of its own ([`legacy`]).
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use object::elf::{DT_RPATH, DT_RUNPATH, FileHeader64};
+use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, ReadCache};
 
 use crate::options::App;
 
+mod legacy;
+
 /// File name of the library. Programs contain this name, and the loader searches for it.
 const NAME: &str = "libmpi_abi.so.1";
 /// The variable with the list of folders in which the loader searches.
-pub const VARIABLE: &str = "LD_LIBRARY_PATH";
+const VARIABLE: &str = "LD_LIBRARY_PATH";
 /// The loader's cache, which lists the libraries in the system's folders.
 const CACHE: &str = "/etc/ld.so.cache";
 
-/// Returns the value of [`VARIABLE`] for the ranks of `app`, or `None` if the ranks find a library without the variable.
-pub fn search_path(app: &App) -> Option<OsString> {
-    let own = std::env::current_exe().ok()?;
-    let folder = own.parent()?.parent()?.join("lib");
+/// Returns the variables by which the ranks of `app` find Weft's libraries.
+pub fn variables(app: &App) -> Vec<(&'static str, OsString)> {
+    let own = std::env::current_exe().ok();
+    let Some(folder) = own.as_deref().and_then(Path::parent).and_then(Path::parent) else {
+        return Vec::new();
+    };
+    let folder = folder.join("lib");
     let value = |name: &str| {
         let given = app.environment.iter().rev().find(|(given, _)| given == name);
         given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     };
-    let given = value(VARIABLE).unwrap_or_default();
+    let program = program(app, value("PATH"));
+    let path = search_path(&folder, value(VARIABLE).unwrap_or_default(), program.as_deref());
+    if value(legacy::SWITCH).is_some_and(|value| value == "0") {
+        return path.map(|path| (VARIABLE, path)).into_iter().collect();
+    }
+    let given = path.clone().or_else(|| value(VARIABLE)).unwrap_or_default();
+    let path = legacy::search_path(&folder, &given).or(path).map(|path| (VARIABLE, path));
+    let preloaded = program.and_then(|program| legacy::preloaded(&folder, &program));
+    let preloaded = preloaded.map(|list| (legacy::PRELOAD, legacy::before(list, value(legacy::PRELOAD))));
+    path.into_iter().chain(preloaded).collect()
+}
+
+/// Returns the value of [`VARIABLE`] with which a program finds the library of the standard ABI, or `None` if it finds that library
+/// without the variable.
+fn search_path(folder: &Path, given: OsString, program: Option<&Path>) -> Option<OsString> {
     let cache = fs::read(CACHE).unwrap_or_default();
     let is_found = !folder.join(NAME).is_file()
         || folders(&given).any(|folder| folder.join(NAME).exists())
         || knows(&cache)
-        || program(app, value("PATH")).is_some_and(|program| says_where(&program));
-    (!is_found).then(|| extended(given, &folder))
+        || program.is_some_and(says_where);
+    (!is_found).then(|| extended(given, folder))
 }
 
 /// Appends a folder to a list.
@@ -71,24 +91,31 @@ fn program(app: &App, path: Option<OsString>) -> Option<PathBuf> {
 
 /// Returns true if the program's file names a folder that has the library. A script never names such a folder.
 fn says_where(program: &Path) -> bool {
-    let Ok(program) = fs::canonicalize(program) else { return false };
-    let origin = program.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
-    let all = rpaths(&program).unwrap_or_default();
-    all.iter().any(|list| {
-        let list = replaced(&replaced(list, b"$ORIGIN", origin), b"${ORIGIN}", origin);
-        folders(&OsString::from_vec(list)).any(|folder| folder.join(NAME).exists())
-    })
+    let mut folders = searched(program, &[DT_RPATH, DT_RUNPATH]).into_iter();
+    folders.any(|folder| folder.join(NAME).exists())
 }
 
-/// Returns the lists of folders in a program's file, under DT_RPATH and DT_RUNPATH.
-fn rpaths(program: &Path) -> Option<Vec<Vec<u8>>> {
+/// Returns the folders that a program's file names under some tags.
+fn searched(program: &Path, tags: &[i64]) -> Vec<PathBuf> {
+    let Ok(program) = fs::canonicalize(program) else { return Vec::new() };
+    let origin = program.parent().unwrap_or(Path::new("/")).as_os_str().as_bytes();
+    let all = dynamic_texts(&program, tags).unwrap_or_default();
+    let all = all.iter().map(|list| {
+        let list = replaced(&replaced(list, b"$ORIGIN", origin), b"${ORIGIN}", origin);
+        folders(&OsString::from_vec(list)).collect::<Vec<_>>()
+    });
+    all.flatten().collect()
+}
+
+/// Returns the texts in the dynamic section of an ELF file that have one of the tags.
+fn dynamic_texts(program: &Path, tags: &[i64]) -> Option<Vec<Vec<u8>>> {
     let file = ReadCache::new(File::open(program).ok()?);
     let header = FileHeader64::<Endianness>::parse(&file).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, &file).ok()?;
     let (entries, link) = sections.dynamic(endian, &file).ok()??;
     let strings = sections.strings(endian, &file, link).ok()?;
-    let is_wanted = |entry: &&_| matches!(Dyn::tag(*entry, endian), DT_RPATH | DT_RUNPATH);
+    let is_wanted = |entry: &&_| tags.contains(&Dyn::tag(*entry, endian));
     let text = |entry| Dyn::string(entry, endian, strings).ok().map(<[u8]>::to_vec);
     Some(entries.iter().filter(is_wanted).filter_map(text).collect())
 }

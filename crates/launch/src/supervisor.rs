@@ -239,14 +239,13 @@ impl Supervisor {
         binding.warning().iter().for_each(|warning| self.say(warning));
         // If parents want a report, even a single rank has a pipe for standard error. Its standard output is not changed.
         let piped = [self.is_piped(), self.is_piped() || last_words::is_wanted()];
-        let paths: Vec<_> = self.options.apps.iter().map(library::search_path).collect();
+        let libraries: Vec<_> = self.options.apps.iter().map(library::variables).collect();
         for (place, (number, app)) in self.part.ranks.clone().into_iter().enumerate() {
             if self.options.report_bindings {
                 self.say(&format!("mpiexec: rank {number} may use {}", binding.describe(place)));
             }
             let ticket = Ticket { rank: number, app, ..self.part.ticket.clone() }.encode();
-            let path = paths[app].clone().map(|path| (library::VARIABLE, path));
-            let variables = path.into_iter().chain([(VARIABLE, ticket.into())]);
+            let variables = libraries[app].clone().into_iter().chain([(VARIABLE, ticket.into())]);
             let variables: Vec<_> = variables.chain(binding.variable(place)).collect();
             let input = match &mut self.upstream {
                 None if number == 0 => None,

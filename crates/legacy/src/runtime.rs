@@ -42,6 +42,8 @@ pub trait LegacyAbi: 'static {
     const MODELS: NumberMap;
     const ORDERS: NumberMap;
     const DISTRIBUTIONS: NumberMap;
+    /// The first of the classes for a failed process, a pending one, and a revoked communicator, which only older ABIs have.
+    const FAILED_PROCESSES: c_int;
     /// MPI_IN_PLACE, as an address.
     const IN_PLACE: isize;
     /// MPI_LB and MPI_UB, which functions of MPI 1 took as datatypes.

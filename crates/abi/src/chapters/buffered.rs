@@ -52,6 +52,16 @@ static COPIES: ChapterState<RefCell<MessageCopies>> =
         next_settled: 0,
     }));
 
+/// Number of bytes that a message takes of a buffer beside its data. Programs of an older ABI count with less.
+static OVERHEAD: ChapterState<Cell<u64>> = ChapterState::new(Cell::new(MPI_BSEND_OVERHEAD as u64));
+
+/// Sets the number of bytes that a message takes of a buffer beside its data, for a library of another ABI: its MPI_BSEND_OVERHEAD.
+#[unsafe(no_mangle)]
+pub extern "C" fn weft_set_bsend_overhead(bytes: u64) {
+    let _entered = crate::lock::enter();
+    OVERHEAD.set(bytes);
+}
+
 /// Buffer of the process.
 static BUFFER: ChapterState<OnceCell<Rc<dyn Any>>> = ChapterState::new(OnceCell::new());
 
@@ -316,7 +326,7 @@ pub fn send_copy(
     if to == weft_process::Destination::Nobody {
         return Ok(());
     }
-    let charged = data.len() as u64 + MPI_BSEND_OVERHEAD as u64;
+    let charged = data.len() as u64 + OVERHEAD.get();
     let (attached, Memory { size, .. }) = buffer_for(comm);
     make_room(comm.engine(), &attached, size, charged).map_err(|used| {
         let text = format!(

@@ -35,9 +35,8 @@ const TABLES: [(&str, &[&str]); 24] = [
 ];
 
 /// Numbers that the generated code compares with.
-const NUMBERS: [&str; 18] = [
-    "MPI_VERSION",
-    "MPI_SUBVERSION",
+const NUMBERS: [&str; 17] = [
+    "MPI_BSEND_OVERHEAD",
     "MPI_IN_PLACE",
     "MPI_STATUS_IGNORE",
     "MPI_MAX_DATAREP_STRING",
@@ -108,5 +107,11 @@ pub fn write(source: &Source) -> String {
     for table in ["CLASSES", "KEYVALS", "RANKS", "TAGS", "FLAVORS", "MODELS", "ORDERS", "DISTRIBUTIONS"] {
         writeln!(out, "    const {table}: NumberMap = {table};").unwrap();
     }
+    // Classes of failed processes, which the standard does not have.
+    let extra = match source.target {
+        Target::Mpich => 101,
+        Target::OpenMpi => 75,
+    };
+    writeln!(out, "    const FAILED_PROCESSES: c_int = {extra};").unwrap();
     out + "    const IN_PLACE: isize = own::MPI_IN_PLACE as isize;\n    fn bound(datatype: Datatype) -> Option<Bound> {\n        bound(datatype)\n    }\n    const LAST_CODE: c_int = own::MPI_ERR_LASTCODE as c_int;\n}\n\n"
 }

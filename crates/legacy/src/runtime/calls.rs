@@ -123,20 +123,6 @@ pub unsafe fn made<A: LegacyAbi, H: Handle>(
     codes::from_standard::<A>(code)
 }
 
-/// Stores the version of MPI whose ABI this is.
-///
-/// # Safety
-/// The pointers are NULL or may be written.
-pub unsafe fn version(to: *mut c_int, subto: *mut c_int, version: i64, subversion: i64) -> c_int {
-    for (to, number) in [(to, version), (subto, subversion)] {
-        if !to.is_null() {
-            // SAFETY: the pointer may be written: the caller promises it.
-            unsafe { to.write(number as c_int) }
-        }
-    }
-    0
-}
-
 /// Copies a status to or from Fortran, where it has the same numbers.
 ///
 /// # Safety

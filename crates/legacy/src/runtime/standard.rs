@@ -25,6 +25,7 @@ const LIBRARY: &CStr = c"libmpi_abi.so.1";
 /// A library with callbacks for other ABIs.
 pub struct Bridges {
     pub op_create: unsafe extern "C" fn(BridgedReduction, *mut c_void, c_int, *mut usize) -> c_int,
+    pub set_bsend_overhead: unsafe extern "C" fn(u64),
     pub errhandler_create:
         unsafe extern "C" fn(c_int, BridgedHandler, *mut c_void, *mut usize) -> c_int,
 }
@@ -57,11 +58,12 @@ pub fn bridges() -> &'static Bridges {
 }
 
 /// Loads the standard's library from the folder of the library that has `anchor`, or from where the loader finds it. Ends the
-/// process with a sentence and exit code 127 if that fails, as the loader does for a missing library.
+/// process with a sentence and exit code 127 if that fails, as the loader does for a missing library. `bsend_overhead` is the older
+/// ABI's MPI_BSEND_OVERHEAD.
 ///
 /// # Safety
 /// The caller is a constructor of a library, and no other thread calls the library yet.
-pub unsafe extern "C" fn load(anchor: *const c_void) {
+pub unsafe fn load(anchor: *const c_void, bsend_overhead: i64) {
     let folder = folder_of(anchor);
     let beside = folder.as_ref().and_then(|folder| {
         let path = Path::new(OsStr::from_bytes(folder)).join("libmpi_abi.so.1");
@@ -93,8 +95,10 @@ pub unsafe extern "C" fn load(anchor: *const c_void) {
         (*STANDARD.0.get()).write(Standard::load(find));
         (*BRIDGES.0.get()).write(Bridges {
             op_create: transmute::<*const c_void, _>(find(c"weft_op_create_bridged")),
+            set_bsend_overhead: transmute::<*const c_void, _>(find(c"weft_set_bsend_overhead")),
             errhandler_create: transmute::<*const c_void, _>(find(c"weft_errhandler_create_bridged")),
         });
+        (bridges().set_bsend_overhead)(bsend_overhead as u64);
     }
 }
 
