@@ -24,6 +24,14 @@ pub fn is(handle: c_int) -> bool {
     handle as u32 & (DYNAMIC | ZERO) == DYNAMIC
 }
 
+/// Returns a handle that no object has, for a number that is no handle. Errors name the number: it lies above the predefined
+/// handles and below all others.
+#[cold]
+pub fn unknown(handle: c_int) -> usize {
+    let handle = handle as u32 as usize;
+    if handle < 0x1000 { 0 } else { handle }
+}
+
 type Chunk = [AtomicU32; CHUNK];
 
 /// Generations and lanes of the objects of one class and lane, by index.
@@ -84,7 +92,9 @@ impl<const LANES: usize> Dynamics<LANES> {
         let handle = handle as u32;
         let lane = (handle >> LANE_SHIFT & 0xf) as usize;
         let index = (handle & INDEX) as usize;
-        let Some(value) = self.lanes.get(lane).and_then(|lane| lane.get(index)) else { return 0 };
+        let Some(value) = self.lanes.get(lane).and_then(|lane| lane.get(index)) else {
+            return unknown(handle as c_int);
+        };
         (value as usize) << 36 | index << 12 | self.class.load(Ordering::Relaxed)
     }
 
@@ -145,6 +155,7 @@ mod tests {
         for handle in [0x4400_0000_u32, 0x8c00_0004, 0x4c00_0405, 0x2c00_0000, 0] {
             assert!(!is(handle as c_int), "{handle:#x}");
         }
-        assert_eq!(Win::to_standard((DYNAMIC | 77) as c_int), 0, "no such window was ever returned");
+        let absent = DYNAMIC | 77;
+        assert_eq!(Win::to_standard(absent as c_int), absent as usize, "it was never returned");
     }
 }

@@ -18,6 +18,7 @@ mod entry_points {
     use crate::status::{STATUS_NUMBERS, Status};
     use weft_legacy::runtime::arguments::*;
     use weft_legacy::runtime::standard::{constants, standard};
+    use weft_legacy::runtime::tool_object::{ToolKind, ToolObject};
     use weft_legacy::runtime::*;
 
     mod generated {

@@ -8,6 +8,7 @@ pub mod codes;
 pub mod contents;
 pub mod generalized;
 pub mod standard;
+pub mod tool_object;
 
 use std::ffi::c_int;
 
@@ -42,6 +43,8 @@ pub trait LegacyAbi: 'static {
     const MODELS: NumberMap;
     const ORDERS: NumberMap;
     const DISTRIBUTIONS: NumberMap;
+    /// Version of MPI that the ABI has: version and subversion.
+    const VERSION: (c_int, c_int);
     /// The first of the classes for a failed process, a pending one, and a revoked communicator, which only older ABIs have.
     const FAILED_PROCESSES: c_int;
     /// MPI_IN_PLACE, as an address.
@@ -89,9 +92,14 @@ pub struct StatusFields {
     pub cancelled: bool,
 }
 
-/// Converts a number of the older ABI. A number that the map does not have becomes [`UNKNOWN`].
+/// Converts a number of the older ABI. A number that the older ABI does not define stays, so that an error names it; it becomes
+/// [`UNKNOWN`] if it would be another constant of the standard.
 pub fn to_standard(map: NumberMap, number: c_int) -> c_int {
-    map.iter().find(|(legacy, _)| *legacy == number).map_or(UNKNOWN, |&(_, standard)| standard)
+    match map.iter().find(|(legacy, _)| *legacy == number) {
+        Some(&(_, standard)) => standard,
+        None if map.iter().any(|(_, standard)| *standard == number) => UNKNOWN,
+        None => number,
+    }
 }
 
 /// Converts a number of the standard. A number that the map does not have stays.
@@ -99,14 +107,10 @@ pub fn from_standard(map: NumberMap, number: c_int) -> c_int {
     map.iter().find(|(_, standard)| *standard == number).map_or(number, |&(legacy, _)| legacy)
 }
 
-/// Converts a number of the older ABI that may be an ordinary number, such as a rank. A negative number that the map does not have
-/// stays.
+/// Converts a number of the older ABI that may be an ordinary number, such as a rank.
 #[inline(always)]
 pub fn special_to_standard(map: NumberMap, number: c_int) -> c_int {
-    if number >= 0 {
-        return number;
-    }
-    map.iter().find(|(legacy, _)| *legacy == number).map_or(UNKNOWN, |&(_, standard)| standard)
+    if number >= 0 { number } else { to_standard(map, number) }
 }
 
 /// Converts a number of the standard that may be an ordinary number.
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn numbers_are_converted_both_ways() {
         assert_eq!(to_standard(MAP, 4), 0x20);
-        assert_eq!(to_standard(MAP, 5), UNKNOWN);
+        assert_eq!((to_standard(MAP, 0x20), to_standard(MAP, 5)), (UNKNOWN, 5));
         assert_eq!(from_standard(MAP, 0x10), 1);
         assert_eq!(special_to_standard(&[(-2, -1)], -2), -1);
         assert_eq!(special_to_standard(&[(-2, -1)], 7), 7);

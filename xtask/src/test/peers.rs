@@ -41,11 +41,12 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         }
     }
     // Runs the binary that MPICH's wrapper built. Here the binary uses our library.
-    tally.passed += suite(&prefix, &mpich, &sdist, NUMPY_RANKS, Numpy::With)?;
+    tally.passed += suite(&prefix, &mpich, &sdist, NUMPY_RANKS, Numpy::With, &[])?;
     for ranks in RANKS {
-        tally.passed += suite(&prefix, &ours, &sdist, ranks, Numpy::Without)?;
+        tally.passed += suite(&prefix, &ours, &sdist, ranks, Numpy::Without, &[])?;
     }
     programs(&prefix, &ours, tally)?;
+    super::legacy::run(&prefix, tally)?;
     answer(&prefix, &mpich_library(&folder, &folder.join("mpich")), tally)?;
     if let Some(intel) = intel_library() {
         answer(&prefix, &intel, tally)?;
@@ -57,8 +58,9 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let mpi4py = mpi4py(prefix)?;
     for ranks in [1, 3] {
-        tally.passed += suite(prefix, &mpi4py.python, &mpi4py.sdist, ranks, Numpy::With)?;
+        tally.passed += suite(prefix, &mpi4py.python, &mpi4py.sdist, ranks, Numpy::With, &[])?;
     }
+    super::legacy::soak(prefix, tally)?;
     super::rotation::run(prefix, &mpi4py, tally)
 }
 

@@ -37,7 +37,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let sdist = source(&folder)?;
     let python = environment(&folder, "ours", &prefix.join("bin/mpicc"))?;
     for ranks in RANKS {
-        tally.passed += suite(&prefix, &python, &sdist, ranks, Numpy::Without)?;
+        tally.passed += suite(&prefix, &python, &sdist, ranks, Numpy::Without, &[])?;
     }
     Ok(())
 }
@@ -72,17 +72,18 @@ pub(super) fn on(prefix: &Path, ranks: usize, python: &Path) -> Command {
     command
 }
 
-/// Runs mpi4py's test suite on `ranks` ranks. Returns the number of tests that unittest reports for one of these ranks.
+/// Runs mpi4py's test suite on `ranks` ranks with these environment variables. Returns the number of tests that unittest reports for one of these ranks.
 pub(super) fn suite(
     prefix: &Path,
     python: &Path,
     sdist: &Path,
     ranks: usize,
     numpy: Numpy,
+    settings: &[(&str, &str)],
 ) -> Result<usize, String> {
     let start = Instant::now();
     let mut command = on(prefix, ranks, python);
-    command.args(suite_words(sdist, &[]));
+    command.args(suite_words(sdist, &[])).envs(settings.iter().copied());
     if numpy == Numpy::Without {
         command.arg("--no-numpy");
     }
@@ -144,7 +145,7 @@ pub(super) fn merged(command: Command) -> Command {
 }
 
 /// Unpacks mpi4py's sdist and returns its folder.
-fn source(folder: &Path) -> Result<PathBuf, String> {
+pub(super) fn source(folder: &Path) -> Result<PathBuf, String> {
     let unpacked = folder.join(format!("mpi4py-{VERSION}"));
     if unpacked.join("test/main.py").exists() {
         return Ok(unpacked);

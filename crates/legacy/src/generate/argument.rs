@@ -198,6 +198,10 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
         (String::new(), format!("super::weights({name})"), String::new())
     } else if kind == "OFFSET" && f.name == "MPI_File_set_view" {
         (String::new(), format!("calls::displacement(own::MPI_DISPLACEMENT_CURRENT, {name})"), String::new())
+    } else if kind == "TOOL_MPI_OBJ" {
+        let index = rust_name(&f.params.iter().find(|p| p.name.ends_with("_index")).expect("what the handle is of").name);
+        let what = if f.name.contains("pvar") { "Performance" } else if f.name.contains("cvar") { "Control" } else { "Event" };
+        object(format!("ToolObject::new::<Own>(ToolKind::{what}, {index}, {name})"), "")
     } else if kind == "PVAR" && stars == 0 {
         (String::new(), format!("super::performance_variable({name})"), String::new())
     } else if kind == "STRING" && stars == 1 && direction == Direction::Out && let Some((_, size)) = TEXTS.iter().find(|(function, _)| *function == f.name) {

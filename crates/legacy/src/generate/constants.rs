@@ -107,11 +107,12 @@ pub fn write(source: &Source) -> String {
     for table in ["CLASSES", "KEYVALS", "RANKS", "TAGS", "FLAVORS", "MODELS", "ORDERS", "DISTRIBUTIONS"] {
         writeln!(out, "    const {table}: NumberMap = {table};").unwrap();
     }
-    // Classes of failed processes, which the standard does not have.
-    let extra = match source.target {
-        Target::Mpich => 101,
-        Target::OpenMpi => 75,
+    // The latest version of MPI whose constants the ABI has all. Classes of failed processes, which the standard does not have.
+    let (version, failed) = match source.target {
+        Target::Mpich => ((5, 0), 101),
+        Target::OpenMpi => ((4, 0), 75),
     };
-    writeln!(out, "    const FAILED_PROCESSES: c_int = {extra};").unwrap();
+    writeln!(out, "    const VERSION: (c_int, c_int) = {version:?};").unwrap();
+    writeln!(out, "    const FAILED_PROCESSES: c_int = {failed};").unwrap();
     out + "    const IN_PLACE: isize = own::MPI_IN_PLACE as isize;\n    fn bound(datatype: Datatype) -> Option<Bound> {\n        bound(datatype)\n    }\n    const LAST_CODE: c_int = own::MPI_ERR_LASTCODE as c_int;\n}\n\n"
 }

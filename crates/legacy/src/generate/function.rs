@@ -20,15 +20,17 @@ const OWN: &[(&str, &str)] = &[
     ("Grequest_start", "calls::made::<Own, Request>(request, |to| generalized::start::<Own>(query_fn, free_fn, cancel_fn, extra_state, to))"),
     ("Register_datarep", "callbacks::register_datarep::<Own, c_int>(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state)"),
     ("Register_datarep_c", "callbacks::register_datarep::<Own, i64>(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state)"),
+    ("Abi_get_version", "calls::abi_version(abi_major, abi_minor)"),
+    ("Get_version", "calls::version::<Own>(version, subversion)"),
     ("Error_class", "codes::class::<Own>(errorcode, errorclass)"),
     ("Error_string", "codes::text::<Own>(errorcode, string, own::MPI_MAX_ERROR_STRING as usize, resultlen)"),
     ("Comm_idup", "duplicate(newcomm, request, |newcomm, request| (standard().MPI_Comm_idup)(comm.to_standard(), newcomm, request))"),
     ("Comm_idup_with_info", "duplicate(newcomm, request, |newcomm, request| (standard().MPI_Comm_idup_with_info)(comm.to_standard(), info.to_standard(), newcomm, request))"),
 ];
 
-/// Functions of the standard ABI alone.
+/// Functions that are written with those for Fortran.
 fn is_left_out(name: &str) -> bool {
-    name.starts_with("MPI_Abi_") || name.ends_with("_toint") || name.ends_with("_fromint")
+    name.ends_with("_toint") || name.ends_with("_fromint")
 }
 
 /// Functions after which a communicator of MPI_Comm_idup may be complete.

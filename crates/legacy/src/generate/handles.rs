@@ -80,7 +80,7 @@ fn numbers(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
         "File" => ("usize", "dynamic => dynamic,".to_owned(), "dynamic => dynamic,".to_owned()),
         _ => (
             "c_int",
-            format!("dynamic if dynamics::is(dynamic) => dynamics::{name}::to_standard(dynamic),\n            _ => 0,"),
+            format!("dynamic if dynamics::is(dynamic) => dynamics::{name}::to_standard(dynamic),\n            other => dynamics::unknown(other),"),
             format!("dynamic if dynamic >= 0x1000 => dynamics::{name}::from_standard(dynamic),\n            _ => {},",
                 constants.iter().find(|c| c.name == *null).map_or("0", |c| &c.legacy)),
         ),

@@ -15,9 +15,6 @@ type Handler<H> = unsafe extern "C" fn(*mut H, *mut c_int, ...);
 /// # Safety
 /// `function` is 0 or a reduction function of the older ABI; `op` may be written.
 pub unsafe fn create_op<A: LegacyAbi>(function: usize, commute: c_int, op: *mut usize) -> c_int {
-    if function == 0 {
-        return super::standard::constants::MPI_ERR_ARG as c_int;
-    }
     // The function itself is the state.
     // SAFETY: `reduced` takes the state that is passed.
     unsafe { (bridges().op_create)(reduced::<A>, function as *mut c_void, commute, op) }
@@ -28,9 +25,6 @@ pub unsafe fn create_op<A: LegacyAbi>(function: usize, commute: c_int, op: *mut 
 /// # Safety
 /// As for [`create_op`].
 pub unsafe fn create_op_c<A: LegacyAbi>(function: usize, commute: c_int, op: *mut usize) -> c_int {
-    if function == 0 {
-        return super::standard::constants::MPI_ERR_ARG as c_int;
-    }
     // SAFETY: `reduced_large` takes the state that is passed.
     unsafe { (bridges().op_create)(reduced_large::<A>, function as *mut c_void, commute, op) }
 }
@@ -76,9 +70,6 @@ pub unsafe fn create_errhandler<A: LegacyAbi, H: Handle>(
     function: usize,
     errhandler: *mut usize,
 ) -> c_int {
-    if function == 0 {
-        return super::standard::constants::MPI_ERR_ARG as c_int;
-    }
     let create = bridges().errhandler_create;
     // SAFETY: `handled` takes the state that is passed.
     unsafe { create(kind, handled::<A, H>, function as *mut c_void, errhandler) }

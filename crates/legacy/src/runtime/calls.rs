@@ -123,6 +123,35 @@ pub unsafe fn made<A: LegacyAbi, H: Handle>(
     codes::from_standard::<A>(code)
 }
 
+/// Runs MPI_Get_version.
+///
+/// # Safety
+/// The pointers are NULL or may be written.
+pub unsafe fn version<A: LegacyAbi>(version: *mut c_int, subversion: *mut c_int) -> c_int {
+    for (to, number) in [(version, A::VERSION.0), (subversion, A::VERSION.1)] {
+        if to.is_null() {
+            return codes::from_standard::<A>(constants::MPI_ERR_ARG as c_int);
+        }
+        // SAFETY: the pointer may be written: the caller promises it.
+        unsafe { to.write(number) }
+    }
+    0
+}
+
+/// Runs MPI_Abi_get_version: this is not the standard ABI.
+///
+/// # Safety
+/// The pointers are NULL or may be written.
+pub unsafe fn abi_version(major: *mut c_int, minor: *mut c_int) -> c_int {
+    for to in [major, minor] {
+        if !to.is_null() {
+            // SAFETY: the pointer may be written: the caller promises it.
+            unsafe { to.write(-1) }
+        }
+    }
+    0
+}
+
 /// Copies a status to or from Fortran, where it has the same numbers.
 ///
 /// # Safety

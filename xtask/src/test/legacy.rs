@@ -1,0 +1,217 @@
+//! Programs that were built with other MPI libraries, on the libraries of older ABIs: every constant and layout against each
+//! library's header, the programs of tests/c built by each library's `mpicc`, and mpi4py's wheel from PyPI with its complete suite.
+
+use super::c_programs;
+use super::lanes::two_at_a_time;
+use super::python::{Numpy, PACKAGES, folder, packages, pip, source, suite, venv};
+use super::tally::Tally;
+use super::tools::{quiet, step};
+use crate::root;
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A library whose programs are tried.
+struct Peer {
+    /// Name of its package on PyPI, and of its ABI in mpi4py.
+    name: &'static str,
+    /// Column of its values in C in `crates/legacy/data/legacy.csv`.
+    column: usize,
+    /// Programs of tests/c that are left out, each with the reason.
+    left_out: &'static [(&'static str, &'static str)],
+    /// Number of ranks for mpi4py's suite. The soak test uses other numbers.
+    ranks: usize,
+    /// Minimum number of programs of tests/c that run.
+    least: usize,
+}
+
+const PEERS: [Peer; 2] = [
+    Peer {
+        name: "mpich",
+        column: 2,
+        left_out: MPICH_LEFT_OUT,
+        ranks: 1,
+        least: 100,
+    },
+    Peer {
+        name: "openmpi",
+        column: 4,
+        left_out: OPEN_MPI_LEFT_OUT,
+        ranks: 2,
+        least: 60,
+    },
+];
+
+/// Programs that need what MPICH's header does not have.
+const MPICH_LEFT_OUT: &[(&str, &str)] = &[];
+
+/// Programs that need what Open MPI's header does not have.
+const OPEN_MPI_LEFT_OUT: &[(&str, &str)] = &[];
+
+pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let sdist = source(&folder()?)?;
+    let wheel = wheel()?;
+    for peer in &PEERS {
+        let mpicc = mpicc(peer)?;
+        constants(prefix, peer, &mpicc, tally)?;
+        programs(prefix, peer, &mpicc, tally)?;
+        wheel_suite(prefix, peer, &wheel, &sdist, peer.ranks, tally)?;
+    }
+    Ok(())
+}
+
+/// Runs mpi4py's suite on other numbers of ranks.
+pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let (sdist, wheel) = (source(&folder()?)?, wheel()?);
+    for peer in &PEERS {
+        for ranks in [1, 2, 4] {
+            wheel_suite(prefix, peer, &wheel, &sdist, ranks, tally)?;
+        }
+    }
+    Ok(())
+}
+
+/// Installs the library from PyPI, and returns its `mpicc`.
+fn mpicc(peer: &Peer) -> Result<PathBuf, String> {
+    let folder = folder()?;
+    let name = format!("legacy-{}", peer.name);
+    let python = venv(&folder, &name)?;
+    packages(&python, &folder.join(format!("{name}.packages")), &[peer.name])?;
+    Ok(folder.join(name).join("bin/mpicc"))
+}
+
+/// Returns the Python of an environment with mpi4py's wheel, and without any MPI library.
+fn wheel() -> Result<PathBuf, String> {
+    let folder = folder()?;
+    let python = venv(&folder, "wheel")?;
+    let done = folder.join("wheel.built");
+    if !done.exists() {
+        step(pip(&python).args(["--only-binary", ":all:", "mpi4py"]))?;
+        fs::write(&done, "").map_err(|e| format!("{}: {e}", done.display()))?;
+    }
+    packages(&python, &folder.join("wheel.packages"), &PACKAGES)?;
+    Ok(python)
+}
+
+/// Runs mpi4py's suite with the wheel, which has modules for both ABIs.
+fn wheel_suite(
+    prefix: &Path,
+    peer: &Peer,
+    python: &Path,
+    sdist: &Path,
+    ranks: usize,
+    tally: &mut Tally,
+) -> Result<(), String> {
+    let abi = [("MPI4PY_MPIABI", peer.name)];
+    let words = ["-c", "from mpi4py import MPI; print(MPI.Get_library_version())"];
+    let mut command = super::python::on(prefix, 1, python);
+    let said = quiet(command.args(words).envs(abi))?;
+    if !said.contains("Weft") {
+        return Err(format!("mpi4py's wheel as {} has found another library: {said}", peer.name));
+    }
+    println!("mpi4py's wheel from PyPI, as built with {}:", peer.name);
+    tally.passed += suite(prefix, python, sdist, ranks, Numpy::Without, &abi)?;
+    Ok(())
+}
+
+/// Compiles a program with the peer's header. Returns the path of the program.
+fn compiled(mpicc: &Path, source: &Path, out: &Path) -> Result<PathBuf, String> {
+    let program = out.join(source.file_stem().unwrap_or_default());
+    let mut command = Command::new(mpicc);
+    command.args(["-O1", "-w", "-pthread"]).arg(source).arg("-o").arg(&program).arg("-lm");
+    quiet(&mut command).map(|_| program)
+}
+
+fn out(peer: &Peer) -> Result<PathBuf, String> {
+    let out = c_programs::folder()?.join(peer.name);
+    fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    Ok(out)
+}
+
+/// Compares every constant of the table with the header, and the layout of a status. Handles of Open MPI are addresses of objects,
+/// whose sizes are compared, too.
+fn constants(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Result<(), String> {
+    let table = fs::read_to_string(root().join("crates/legacy/data/legacy.csv"));
+    let table = table.map_err(|e| format!("legacy.csv: {e}"))?;
+    let mut program = String::from(
+        "#include <mpi.h>\n#include <stdint.h>\n#include <stddef.h>\n#include <stdio.h>\n\
+         static int wrong;\n\
+         static void same(const char *name, long long is, long long expected) {\n    \
+         if (is != expected) { printf(\"%s is %lld, not %lld\\n\", name, is, expected); wrong++; }\n}\n\
+         int main(int argc, char **argv) {\n    MPI_Init(&argc, &argv);\n",
+    );
+    let mut count = 0;
+    for line in table.lines().skip(1) {
+        let fields: Vec<_> = line.split(',').collect();
+        let [name, value] = [fields[0], fields[peer.column]];
+        // Extensions have other names in C. Addresses of functions and of distinct places are different in each library.
+        let is_place = name.ends_with("_FN") || name.contains("WEIGHT") || name.ends_with("ALL_HANDLES");
+        if value.is_empty() || name.starts_with("MPIX_") || is_place {
+            continue;
+        }
+        count += 1;
+        match value.parse::<i64>() {
+            Ok(value) => {
+                writeln!(program, "    same(\"{name}\", (long long)(intptr_t)({name}), {value}LL);").unwrap();
+            }
+            Err(_) => {
+                writeln!(program, "    same(\"{name}\", (void *){name} == (void *)&{value}, 1);").unwrap();
+            }
+        }
+    }
+    let fields = match peer.name {
+        "mpich" => [("MPI_SOURCE", 8), ("MPI_TAG", 12), ("MPI_ERROR", 16), ("", 20)],
+        _ => [("MPI_SOURCE", 0), ("MPI_TAG", 4), ("MPI_ERROR", 8), ("", 24)],
+    };
+    for (field, at) in fields {
+        let is = match field {
+            "" => "sizeof(MPI_Status)".to_owned(),
+            field => format!("offsetof(MPI_Status, {field})"),
+        };
+        writeln!(program, "    same(\"{is}\", (long long){is}, {at});").unwrap();
+    }
+    program += "    char version[MPI_MAX_LIBRARY_VERSION_STRING];\n    int len;\n    \
+         MPI_Get_library_version(version, &len);\n    printf(\"%s\\n\", version);\n";
+    program += "    printf(wrong ? \"%d wrong\\n\" : \"correct\\n\", wrong);\n    return MPI_Finalize();\n}\n";
+    let folder = out(peer)?;
+    let source = folder.join("constants.c");
+    fs::write(&source, program).map_err(|e| format!("{}: {e}", source.display()))?;
+    let program = compiled(mpicc, &source, &folder)?;
+    let said = c_programs::one(prefix, &program, 1, &c_programs::plan("")?, &[])?;
+    if !said.contains("correct\n") || !said.contains("Weft") || count < 250 {
+        return Err(format!("{} constants of {}'s header:\n{said}", count, peer.name));
+    }
+    println!("ok   {count} constants and the layout of MPI_Status as in the header of {}", peer.name);
+    tally.passed += 1;
+    Ok(())
+}
+
+/// Builds the programs of tests/c with the peer's `mpicc`, and runs each on its largest number of ranks up to 4.
+fn programs(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Result<(), String> {
+    let mut sources = c_programs::list(&root().join("tests/c"), "c")?;
+    sources.sort();
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    sources.retain(|path| !peer.left_out.iter().any(|(left_out, _)| name(path) == *left_out));
+    let folder = out(peer)?;
+    let tried = two_at_a_time(&sources, |source| {
+        let text = fs::read_to_string(source).map_err(|e| format!("{}: {e}", source.display()))?;
+        let plan = c_programs::plan(&text)?;
+        let program = compiled(mpicc, source, &folder)?;
+        let ranks = plan.ranks.iter().copied().filter(|&ranks| ranks <= 4).max().unwrap_or(2);
+        let settings = plan.environments.last().cloned().unwrap_or_default();
+        c_programs::one(prefix, &program, ranks, &plan, &settings)
+    });
+    let failed: Vec<_> = tried.iter().filter_map(|result| result.as_ref().err()).cloned().collect();
+    if !failed.is_empty() || sources.len() < peer.least {
+        return Err(format!("{} programs built with {}:\n{}", sources.len(), peer.name, failed.join("\n")));
+    }
+    println!(
+        "ok   {} programs of tests/c, built with {} ({} left out)",
+        sources.len(),
+        peer.name,
+        peer.left_out.len()
+    );
+    tally.passed += sources.len();
+    Ok(())
+}
