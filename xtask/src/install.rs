@@ -69,9 +69,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
     // The end of the library's build uses one processor, so the commands are built at the same time.
     let (library, commands) = std::thread::scope(|scope| {
         let commands = scope.spawn(|| build(BuildProfile::Release, &command_packages()));
-        let libraries: Vec<_> =
-            ["weft-abi"].into_iter().chain(LEGACY.iter().map(|library| library.package)).collect();
-        (build(BuildProfile::Dist, &libraries), commands.join().expect("it returns its errors"))
+        (build(BuildProfile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
     });
     let (library, commands) = (library?, commands?);
 
@@ -92,7 +90,7 @@ pub fn install(prefix: &Path) -> Result<(), String> {
         link(LIBRARY, &lib.join(name))?;
     }
     for LegacyLibrary { file, name, links, .. } in &LEGACY {
-        copy(&library.join(file), &lib.join(name), 0o755)?;
+        copy(&commands.join(file), &lib.join(name), 0o755)?;
         // mpiexec puts this folder before others: it has only names of older ABIs.
         for link_name in std::iter::once(name).chain(*links) {
             link(&format!("../../{name}"), &legacy.join(link_name))?;
@@ -135,10 +133,11 @@ fn is_member(package: &str) -> bool {
     root().join("crates").join(dir).join("Cargo.toml").is_file()
 }
 
-/// Returns the names of the packages that have programs to install.
+/// Returns the names of the packages that have programs or libraries of older ABIs to install.
 fn command_packages() -> Vec<&'static str> {
     let packages = PROGRAMS.into_iter().map(|(package, _)| package);
-    packages.filter(|package| is_member(package)).collect()
+    let libraries = LEGACY.iter().map(|library| library.package);
+    packages.chain(libraries).filter(|package| is_member(package)).collect()
 }
 
 /// Builds the programs that only tests use, in the same command as the installed programs. All these programs then use dependencies
@@ -154,7 +153,7 @@ pub fn test_programs() -> Result<PathBuf, String> {
 enum BuildProfile {
     /// Profile of the installed library.
     Dist,
-    /// Profile of commands and of test programs.
+    /// Profile of commands, of libraries of older ABIs, whose calls need no optimization across crates, and of test programs.
     Release,
 }
 

@@ -30,10 +30,13 @@ impl<const BYTES: usize> PredefinedObject<BYTES> {
 /// Lowest bits of a handle. They are 0 in the address of an object, and the class of the standard's handle in any other handle.
 const CLASS: usize = 0xf;
 
-/// Returns the standard's handle.
+/// Lower bound of the addresses of objects: Linux maps nothing below it.
+const LOWEST: usize = 0x10000;
+
+/// Returns the standard's handle. A number that is no address stays, and is no object's handle.
 #[inline(always)]
 pub fn to_standard(handle: usize) -> usize {
-    if handle & CLASS != 0 || handle == 0 {
+    if handle & CLASS != 0 || handle < LOWEST {
         return handle;
     }
     // SAFETY: the program passes handles that MPI defines, so this is the address of an object, which begins with a word.

@@ -124,12 +124,15 @@ pub fn key_to_standard(map: NumberMap, key: c_int) -> c_int {
     map.iter().find(|(legacy, _)| *legacy == key).map_or(key, |&(_, standard)| standard)
 }
 
-/// Converts a set of flags. Flags that the map does not have become a flag that the standard does not have.
+/// Converts a set of flags. Flags that the map does not have stay, so that an error names them; they become a flag that the standard
+/// does not have if they would be other flags of the standard.
 pub fn flags_to_standard(map: NumberMap, flags: c_int) -> c_int {
     const NONE: c_int = 1 << 30;
     let known = map.iter().fold(0, |known, (legacy, _)| known | legacy);
     let set = map.iter().filter(|(legacy, _)| flags & legacy != 0);
-    set.fold(0, |all, (_, standard)| all | standard) | if flags & !known != 0 { NONE } else { 0 }
+    let unknown = flags & !known;
+    let clashes = map.iter().any(|(_, standard)| unknown & standard != 0);
+    set.fold(0, |all, (_, standard)| all | standard) | if clashes { NONE } else { unknown }
 }
 
 /// Converts a set of the standard's flags.
@@ -156,7 +159,8 @@ mod tests {
     #[test]
     fn unknown_flags_stay_unknown() {
         assert_eq!(flags_to_standard(MAP, 5), 0x30);
-        assert_ne!(flags_to_standard(MAP, 2), 0, "the library must refuse the flag");
+        assert_eq!(flags_to_standard(MAP, 2), 2, "the library must refuse the flag");
+        assert_eq!(flags_to_standard(MAP, 0x10) & 0x10, 0, "it is another flag of the standard");
         assert_eq!(flags_from_standard(MAP, 0x30), 5);
     }
 }

@@ -155,16 +155,16 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
             (false, 0, ..) => (String::new(), format!("{name}.to_standard()"), String::new()),
             (false, _, _, Direction::Out) => object(format!("HandleArgument::out({name})"), "finish()"),
             (false, ..) => object(format!("HandleArgument::inout({name})"), "finish()"),
-            (true, _, true, _) => object(format!("HandleArray::inout({name}, {})", len()), ""),
-            (true, _, false, Direction::Out) => object(format!("HandleArray::out({name}, {})", len()), "finish()"),
-            (true, ..) => object(format!("HandleArray::inout({name}, {})", len()), "finish()"),
+            (true, _, true, _) => object(format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()), ""),
+            (true, _, false, Direction::Out) => object(format!("HandleArray::out(&mut {name}_storage, {name}, {})", len()), "finish()"),
+            (true, ..) => object(format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()), "finish()"),
         }
     } else if base == "Status" {
         match (is_array, p.constant, f.name.starts_with("MPI_Status_set_")) {
             (true, ..) => {
                 // Functions that complete some requests store as many statuses as there are requests at most.
                 let count = if f.params.iter().any(|p| p.name == "incount") { "incount" } else { "count" };
-                object(format!("StatusArray::<Own>::out({name}, length({count}))"), "finish()")
+                object(format!("StatusArray::<Own>::out(&mut {name}_storage, {name}, length({count}))"), "finish()")
             }
             (false, true, _) => object(format!("StatusArgument::<Own>::inout({name})"), ""),
             (false, _, true) => object(format!("StatusArgument::<Own>::inout({name})"), "finish()"),
@@ -180,7 +180,7 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
             ),
             // Neighbors are ranks of processes that exist.
             (true, _, Direction::In) if known.is_some_and(|k| k.length == "*" || k.length.is_empty()) => (String::new(), name.clone(), String::new()),
-            (true, _, Direction::In) => object(format!("NumberArray::new({name}, {}, |number| {})", len(), numbers.to("number")), ""),
+            (true, _, Direction::In) => object(format!("NumberArray::new(&mut {name}_storage, {name}, {}, |number| {})", len(), numbers.to("number")), ""),
             (true, ..) => {
                 let count = if known.is_some_and(|k| k.kind == "ERROR_CODE") { spawn_length(f) } else { len() };
                 argument.after = format!("convert_stored({name}, {count}, |number| {});", numbers.from("number"));
@@ -188,7 +188,7 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
             }
         }
     } else if kind == "DTYPE_DISTRIBUTION" {
-        object(format!("NumberArray::new({name}, {}, calls::distribution_argument::<Own>)", len()), "")
+        object(format!("NumberArray::new(&mut {name}_storage, {name}, {}, calls::distribution_argument::<Own>)", len()), "")
     } else if kind == "C_BUFFER2" {
         argument.after = format!("calls::convert_detached::<Own>({name});");
         return argument;
@@ -218,7 +218,11 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
     };
     if !before.is_empty() {
         let mutable = if pass.contains("pass()") { "mut " } else { "" };
-        argument.before = format!("let {mutable}{name}_argument = {before};").replace("r#", "");
+        let storage = match before.contains("_storage") {
+            true => format!("let mut {name}_storage = Storage::new(); "),
+            false => String::new(),
+        };
+        argument.before = format!("{storage}let {mutable}{name}_argument = {before};").replace("r#", "");
     }
     argument.pass = pass.replace("r#type_argument", "type_argument");
     if !after.is_empty() {

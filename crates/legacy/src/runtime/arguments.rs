@@ -3,8 +3,8 @@
 use super::standard::StandardStatus;
 use super::{Handle, INLINE, LegacyAbi, LegacyStatus, StatusFields};
 use super::{codes, special_from_standard, special_to_standard};
-use smallvec::SmallVec;
 use std::ffi::{c_char, c_int};
+use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 
 /// A value that the library never stores: it shows that nothing was stored.
@@ -59,29 +59,57 @@ pub fn length(count: c_int) -> usize {
     usize::try_from(count).unwrap_or(0)
 }
 
-/// An array of handles.
-pub struct HandleArray<H> {
-    user: *mut H,
-    standard: SmallVec<[usize; INLINE]>,
+/// Memory for an array, on the stack of the entry point unless the array is long. It lies outside the arguments, so that nothing
+/// copies it.
+pub struct Storage<T> {
+    inline: [MaybeUninit<T>; INLINE],
+    heap: Vec<T>,
 }
 
-impl<H: Handle> HandleArray<H> {
+impl<T: Copy> Storage<T> {
+    /// Makes room, without any element.
+    #[inline(always)]
+    pub fn new() -> Storage<T> {
+        Storage { inline: [const { MaybeUninit::uninit() }; INLINE], heap: Vec::new() }
+    }
+
+    /// Stores `len` elements.
+    #[inline(always)]
+    fn fill(&mut self, len: usize, element: impl Fn(usize) -> T) -> &mut [T] {
+        if len > INLINE {
+            self.heap = (0..len).map(element).collect();
+            return &mut self.heap;
+        }
+        for (i, place) in self.inline.iter_mut().take(len).enumerate() {
+            place.write(element(i));
+        }
+        // SAFETY: the first `len` elements were written, and `len` is at most `INLINE`.
+        unsafe { std::slice::from_raw_parts_mut(self.inline.as_mut_ptr().cast(), len) }
+    }
+}
+
+/// An array of handles.
+pub struct HandleArray<'a, H> {
+    user: *mut H,
+    standard: &'a mut [usize],
+}
+
+impl<'a, H: Handle> HandleArray<'a, H> {
     /// Converts an array of the program.
     ///
     /// # Safety
     /// `user` is NULL or has `len` elements.
-    pub unsafe fn inout(user: *mut H, len: usize) -> HandleArray<H> {
-        if user.is_null() {
-            return HandleArray { user, standard: SmallVec::new() };
-        }
+    #[inline(always)]
+    pub unsafe fn inout(storage: &'a mut Storage<usize>, user: *mut H, len: usize) -> Self {
+        let len = if user.is_null() { 0 } else { len };
         // SAFETY: `user` has `len` elements: the caller promises it.
-        let standard = (0..len).map(|i| unsafe { *user.add(i) }.to_standard()).collect();
+        let standard = storage.fill(len, |i| unsafe { *user.add(i) }.to_standard());
         HandleArray { user, standard }
     }
 
     /// Begins an array that is only written.
-    pub fn out(user: *mut H, len: usize) -> HandleArray<H> {
-        HandleArray { user, standard: SmallVec::from_elem(usize::MAX, len) }
+    pub fn out(storage: &'a mut Storage<usize>, user: *mut H, len: usize) -> Self {
+        HandleArray { user, standard: storage.fill(len, |_| usize::MAX) }
     }
 
     /// Returns the address for the library: NULL if the program's is NULL.
@@ -185,16 +213,17 @@ impl<A: LegacyAbi> StatusArgument<A> {
 }
 
 /// An array of statuses that the library returns.
-pub struct StatusArray<A: LegacyAbi> {
+pub struct StatusArray<'a, A: LegacyAbi> {
     user: *mut A::Status,
-    standard: SmallVec<[StandardStatus; INLINE]>,
+    standard: &'a mut [StandardStatus],
 }
 
-impl<A: LegacyAbi> StatusArray<A> {
+impl<'a, A: LegacyAbi> StatusArray<'a, A> {
     /// Begins an array of `len` statuses.
-    pub fn out(user: *mut A::Status, len: usize) -> StatusArray<A> {
+    #[inline(always)]
+    pub fn out(storage: &'a mut Storage<StandardStatus>, user: *mut A::Status, len: usize) -> Self {
         let ignored = user.is_null() || user.addr() == A::Status::IGNORE;
-        StatusArray { user, standard: SmallVec::from_elem(EMPTY, if ignored { 0 } else { len }) }
+        StatusArray { user, standard: storage.fill(if ignored { 0 } else { len }, |_| EMPTY) }
     }
 
     /// Returns the address for the library.
@@ -257,24 +286,30 @@ impl NumberArgument {
 }
 
 /// An array of numbers that the library reads.
-pub struct NumberArray(SmallVec<[c_int; INLINE]>, *mut c_int);
+pub struct NumberArray<'a> {
+    user: *mut c_int,
+    standard: &'a mut [c_int],
+}
 
-impl NumberArray {
+impl<'a> NumberArray<'a> {
     /// Converts an array of the program.
     ///
     /// # Safety
     /// `user` is NULL or has `len` elements.
-    pub unsafe fn new(user: *mut c_int, len: usize, convert: impl Fn(c_int) -> c_int) -> NumberArray {
-        if user.is_null() {
-            return NumberArray(SmallVec::new(), user);
-        }
+    pub unsafe fn new(
+        storage: &'a mut Storage<c_int>,
+        user: *mut c_int,
+        len: usize,
+        convert: impl Fn(c_int) -> c_int,
+    ) -> Self {
+        let len = if user.is_null() { 0 } else { len };
         // SAFETY: `user` has `len` elements: the caller promises it.
-        NumberArray((0..len).map(|i| convert(unsafe { *user.add(i) })).collect(), user)
+        NumberArray { user, standard: storage.fill(len, |i| convert(unsafe { *user.add(i) })) }
     }
 
     /// Returns the address for the library.
     pub fn pass(&mut self) -> *mut c_int {
-        if self.1.is_null() { null_mut() } else { self.0.as_mut_ptr() }
+        if self.user.is_null() { null_mut() } else { self.standard.as_mut_ptr() }
     }
 }
 

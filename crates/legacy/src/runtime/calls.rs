@@ -1,6 +1,6 @@
 //! Conversions of single arguments, and functions with a body of their own.
 
-use super::arguments::{HandleArgument, HandleArray, length};
+use super::arguments::{HandleArgument, HandleArray, Storage, length};
 use super::standard::{constants, standard};
 use super::{Bound, Handle, LegacyAbi, NumberMap, codes, from_standard, key_to_standard};
 use std::ffi::{c_int, c_void};
@@ -225,7 +225,8 @@ pub unsafe fn bounded_struct<A: LegacyAbi>(
     let mut kinds: Vec<_> = own.iter_mut().map(|own| own.2).collect();
     // SAFETY: all arrays have the length of `blocks`; `newtype` is valid by the caller's promise.
     unsafe {
-        let mut kinds = HandleArray::inout(kinds.as_mut_ptr(), kinds.len());
+        let mut storage = Storage::new();
+        let mut kinds = HandleArray::inout(&mut storage, kinds.as_mut_ptr(), kinds.len());
         made::<A, _>(newtype, |to| {
             let create = standard.MPI_Type_create_struct;
             let code = create(blocks.len() as c_int, blocks.as_mut_ptr(), places.as_mut_ptr(), kinds.pass(), to);
