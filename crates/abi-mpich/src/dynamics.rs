@@ -99,7 +99,7 @@ impl<const LANES: usize> Dynamics<LANES> {
     }
 
     #[inline(always)]
-    fn from_standard(&self, standard: usize) -> c_int {
+    fn of_standard(&self, standard: usize) -> c_int {
         let index = standard >> 12 & INDEX as usize;
         let lane = if LANES == 1 { 0 } else { standard >> 60 };
         self.lanes[lane].set(index, (standard >> 36) as u32);
@@ -125,7 +125,7 @@ macro_rules! classes {
 
             #[inline(always)]
             pub fn from_standard(standard: usize) -> super::c_int {
-                TABLE.from_standard(standard)
+                TABLE.of_standard(standard)
             }
         }
     )* };

@@ -9,8 +9,19 @@ mod objects;
 mod status;
 
 /// The entry points of the ABI, generated.
-#[allow(non_snake_case, non_upper_case_globals, clippy::missing_safety_doc, clippy::too_many_arguments)]
-#[allow(unused_unsafe, unused_mut, clippy::let_and_return, clippy::unnecessary_cast, clashing_extern_declarations)]
+#[allow(
+    non_snake_case,
+    non_upper_case_globals,
+    clippy::missing_safety_doc,
+    clippy::too_many_arguments
+)]
+#[allow(
+    unused_unsafe,
+    unused_mut,
+    clippy::let_and_return,
+    clippy::unnecessary_cast,
+    clashing_extern_declarations
+)]
 mod entry_points {
     use crate::duplicates::{self, duplicate};
     use crate::dynamics;
@@ -34,5 +45,10 @@ static LOAD: extern "C" fn() = load;
 
 extern "C" fn load() {
     // SAFETY: the loader calls this as a constructor of the library.
-    unsafe { weft_legacy::runtime::standard::load((&raw const LOAD).cast(), entry_points::own::MPI_BSEND_OVERHEAD) }
+    unsafe {
+        weft_legacy::runtime::standard::load(
+            (&raw const LOAD).cast(),
+            entry_points::own::MPI_BSEND_OVERHEAD,
+        )
+    }
 }

@@ -36,7 +36,8 @@ pub static mut MPI_F_STATUSES_IGNORE: *mut c_int = std::ptr::null_mut();
 pub static MPIR_F08_MPI_STATUS_IGNORE_OBJ: [c_int; STATUS_NUMBERS] = [0; STATUS_NUMBERS];
 /// The statuses of `mpi_f08` that are ignored.
 #[unsafe(no_mangle)]
-pub static MPIR_F08_MPI_STATUSES_IGNORE_OBJ: [[c_int; STATUS_NUMBERS]; 1] = [[0; STATUS_NUMBERS]; 1];
+pub static MPIR_F08_MPI_STATUSES_IGNORE_OBJ: [[c_int; STATUS_NUMBERS]; 1] =
+    [[0; STATUS_NUMBERS]; 1];
 /// `MPI_F08_STATUS_IGNORE`.
 #[unsafe(no_mangle)]
 pub static MPI_F08_STATUS_IGNORE: Address =

@@ -8,10 +8,23 @@ mod objects;
 mod status;
 
 /// The entry points of the ABI, generated.
-#[allow(non_snake_case, non_upper_case_globals, clippy::missing_safety_doc, clippy::too_many_arguments)]
-#[allow(unused_unsafe, unused_mut, clippy::let_and_return, clippy::unnecessary_cast, clashing_extern_declarations)]
+#[allow(
+    non_snake_case,
+    non_upper_case_globals,
+    clippy::missing_safety_doc,
+    clippy::too_many_arguments
+)]
+#[allow(
+    unused_unsafe,
+    unused_mut,
+    clippy::let_and_return,
+    clippy::unnecessary_cast,
+    clashing_extern_declarations
+)]
 mod entry_points {
-    use crate::objects::{self, PredefinedObject, address, bound, duplicate, performance_variable, weights};
+    use crate::objects::{
+        self, PredefinedObject, address, bound, duplicate, performance_variable, weights,
+    };
     use crate::status::{STATUS_NUMBERS, Status};
     use weft_legacy::runtime::arguments::*;
     use weft_legacy::runtime::standard::{constants, standard};
@@ -31,5 +44,10 @@ static LOAD: extern "C" fn() = load;
 
 extern "C" fn load() {
     // SAFETY: the loader calls this as a constructor of the library.
-    unsafe { weft_legacy::runtime::standard::load((&raw const LOAD).cast(), entry_points::own::MPI_BSEND_OVERHEAD) }
+    unsafe {
+        weft_legacy::runtime::standard::load(
+            (&raw const LOAD).cast(),
+            entry_points::own::MPI_BSEND_OVERHEAD,
+        )
+    }
 }

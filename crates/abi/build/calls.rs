@@ -10,9 +10,9 @@
 //! form with larger numbers.
 
 use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
-use weft_abi_data::{Abi, Function, Param};
 use crate::rust::{Widen, argument, camel, wide, widening};
 use std::fmt::Write;
+use weft_abi_data::{Abi, Function, Param};
 
 /// Path of the functions that are written here. They take widened arguments, also for a `_c` that has its own implementation.
 pub const GENERATED: &str = "generated::calls::";

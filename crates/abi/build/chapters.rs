@@ -9,10 +9,10 @@
 //! else: `/// MPI_Gather, MPI_Igather.`; in a macro's call the documentation comes first. `index.rs` compares the names with the
 //! calls.
 
-use weft_abi_data::Abi;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::Path;
+use weft_abi_data::Abi;
 
 /// The implementations in the chapters.
 #[derive(Default)]

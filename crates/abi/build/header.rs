@@ -1,8 +1,8 @@
 //! Writes `mpi.h`: C89, C99 and C++11, without warnings.
 
-use weft_abi_data::{Abi, Constant};
 use crate::older;
 use std::fmt::Write;
+use weft_abi_data::{Abi, Constant};
 
 const TOP: &str = "\
 /* mpi.h of Weft: the MPI 5.0 standard ABI. Generated from crates/abi/data; do not edit. */

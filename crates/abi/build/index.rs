@@ -3,10 +3,10 @@
 
 use crate::calls::{self, Form};
 use crate::chapters::Done;
-use weft_abi_data::{Abi, Function};
 use crate::rust::{Resolved, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
+use weft_abi_data::{Abi, Function};
 
 /// Maximum number of characters in a line of documentation.
 const WIDTH: usize = 100;

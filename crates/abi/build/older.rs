@@ -2,8 +2,8 @@
 //! 3.0 removed. In `mpi.h` they are inline functions over the ABI, so that a program which uses them needs nothing else of the
 //! library that it runs on. They compile as C89, too, since programs that need them are old.
 
-use weft_abi_data::Abi;
 use std::fmt::Write;
+use weft_abi_data::Abi;
 
 const TOP: &str = "
 /* Not in the ABI, and inline over it. None of it is there with -DWEFT_ABI_ONLY. */

@@ -2,8 +2,8 @@
 
 use crate::calls;
 use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
-use weft_abi_data::{Abi, Callback, Constant, Function, Param};
 use std::fmt::Write;
+use weft_abi_data::{Abi, Callback, Constant, Function, Param};
 
 /// Conversion of one parameter of two functions, without and with large counts, to the parameter of the implementation that they
 /// share.

@@ -41,7 +41,8 @@ pub fn variables(app: &App) -> Vec<(&'static str, OsString)> {
     let given = path.clone().or_else(|| value(VARIABLE)).unwrap_or_default();
     let path = legacy::search_path(&folder, &given).or(path).map(|path| (VARIABLE, path));
     let preloaded = program.and_then(|program| legacy::preloaded(&folder, &program));
-    let preloaded = preloaded.map(|list| (legacy::PRELOAD, legacy::before(list, value(legacy::PRELOAD))));
+    let preloaded =
+        preloaded.map(|list| (legacy::PRELOAD, legacy::before(list, value(legacy::PRELOAD))));
     path.into_iter().chain(preloaded).collect()
 }
 

@@ -20,8 +20,13 @@ fn functions(abi: &Abi) -> String {
         let types = f.params.iter().map(|p| standard_type(p, abi)).collect::<Vec<_>>().join(", ");
         let name = &f.name;
         let result = scalar(&f.returns, abi);
-        writeln!(fields, "    pub {name}: unsafe extern \"C\" fn({types}) -> {result},").unwrap();
-        writeln!(found, "            {name}: transmute(find(c\"{name}\")),").unwrap();
+        let kind = format!("unsafe extern \"C\" fn({types}) -> {result}");
+        writeln!(fields, "    pub {name}: {kind},").unwrap();
+        writeln!(
+            found,
+            "            {name}: transmute::<*const c_void, {kind}>(find(c\"{name}\")),"
+        )
+        .unwrap();
     }
     format!(
         "/// The functions of the standard ABI.\n#[allow(non_snake_case)]\npub struct Standard {{\n{fields}}}\n\n\
@@ -33,7 +38,8 @@ fn functions(abi: &Abi) -> String {
 
 /// Writes the constants as 64-bit numbers.
 fn constants(abi: &Abi) -> String {
-    let mut out = String::from("/// Constants of the standard ABI.\n#[allow(unused)]\npub mod constants {\n");
+    let mut out =
+        String::from("/// Constants of the standard ABI.\n#[allow(unused)]\npub mod constants {\n");
     for c in &abi.constants {
         let (name, value) = (&c.name, &c.value);
         writeln!(out, "    pub const {name}: i64 = {value};").unwrap();

@@ -27,20 +27,8 @@ struct Peer {
 }
 
 const PEERS: [Peer; 2] = [
-    Peer {
-        name: "mpich",
-        column: 2,
-        left_out: MPICH_LEFT_OUT,
-        ranks: 1,
-        least: 100,
-    },
-    Peer {
-        name: "openmpi",
-        column: 4,
-        left_out: OPEN_MPI_LEFT_OUT,
-        ranks: 2,
-        least: 60,
-    },
+    Peer { name: "mpich", column: 2, left_out: MPICH_LEFT_OUT, ranks: 1, least: 100 },
+    Peer { name: "openmpi", column: 4, left_out: OPEN_MPI_LEFT_OUT, ranks: 2, least: 60 },
 ];
 
 /// Programs that need what MPICH's header does not have.
@@ -129,7 +117,12 @@ fn wheel_suite(
 fn compiled(mpicc: &Path, source: &Path, out: &Path) -> Result<PathBuf, String> {
     let program = out.join(source.file_stem().unwrap_or_default());
     let mut command = Command::new(mpicc);
-    command.args(["-O1", "-w", "-pthread", "-include", "stdint.h"]).arg(source).arg("-o").arg(&program).arg("-lm");
+    command
+        .args(["-O1", "-w", "-pthread", "-D_GNU_SOURCE", "-include", "stdint.h"])
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-lm");
     quiet(&mut command).map(|_| program)
 }
 
@@ -156,17 +149,23 @@ fn constants(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Res
         let fields: Vec<_> = line.split(',').collect();
         let [name, value] = [fields[0], fields[peer.column]];
         // Extensions have other names in C. Addresses of functions and of distinct places are different in each library.
-        let is_place = name.ends_with("_FN") || name.contains("WEIGHT") || name.ends_with("ALL_HANDLES");
+        let is_place =
+            name.ends_with("_FN") || name.contains("WEIGHT") || name.ends_with("ALL_HANDLES");
         if value.is_empty() || name.starts_with("MPIX_") || is_place {
             continue;
         }
         count += 1;
         match value.parse::<i64>() {
             Ok(value) => {
-                writeln!(program, "    same(\"{name}\", (long long)(intptr_t)({name}), {value}LL);").unwrap();
+                writeln!(
+                    program,
+                    "    same(\"{name}\", (long long)(intptr_t)({name}), {value}LL);"
+                )
+                .unwrap();
             }
             Err(_) => {
-                writeln!(program, "    same(\"{name}\", (void *){name} == (void *)&{value}, 1);").unwrap();
+                writeln!(program, "    same(\"{name}\", (void *){name} == (void *)&{value}, 1);")
+                    .unwrap();
             }
         }
     }
@@ -192,7 +191,10 @@ fn constants(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Res
     if !said.contains("correct\n") || !said.contains("Weft") || count < 250 {
         return Err(format!("{} constants of {}'s header:\n{said}", count, peer.name));
     }
-    println!("ok   {count} constants and the layout of MPI_Status as in the header of {}", peer.name);
+    println!(
+        "ok   {count} constants and the layout of MPI_Status as in the header of {}",
+        peer.name
+    );
     tally.passed += 1;
     Ok(())
 }
@@ -214,7 +216,12 @@ fn programs(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Resu
     });
     let failed: Vec<_> = tried.iter().filter_map(|result| result.as_ref().err()).cloned().collect();
     if !failed.is_empty() || sources.len() < peer.least {
-        return Err(format!("{} programs built with {}:\n{}", sources.len(), peer.name, failed.join("\n")));
+        return Err(format!(
+            "{} programs built with {}:\n{}",
+            sources.len(),
+            peer.name,
+            failed.join("\n")
+        ));
     }
     println!(
         "ok   {} programs of tests/c, built with {} ({} left out)",

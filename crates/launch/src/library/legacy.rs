@@ -102,12 +102,15 @@ mod tests {
         cc("-shared -Wl,-soname,libmpi.so.40 -o other/libmpi.so.40 lib.c");
         fs::copy(at("other/libmpi.so.40"), at("weft/legacy/libmpi.so.40")).unwrap();
         let ours = at("weft/legacy/libmpi.so.40").into_os_string();
-        for (tags, expected) in [("--disable-new-dtags", Some(ours)), ("--enable-new-dtags", None)] {
+        for (tags, expected) in [("--disable-new-dtags", Some(ours)), ("--enable-new-dtags", None)]
+        {
             cc(&format!("-o program program.c other/libmpi.so.40 -Wl,{tags},-rpath,$ORIGIN/other"));
             assert_eq!(preloaded(dir.path(), &at("program")), expected, "{tags}");
         }
         // The program needs a library that needs MPI.
-        cc("-shared -Wl,-soname,libdeep.so -o other/libdeep.so lib.c -Wl,--no-as-needed other/libmpi.so.40");
+        cc(
+            "-shared -Wl,-soname,libdeep.so -o other/libdeep.so lib.c -Wl,--no-as-needed other/libmpi.so.40",
+        );
         cc("-o program program.c other/libdeep.so -Wl,--disable-new-dtags,-rpath,$ORIGIN/other");
         assert!(preloaded(dir.path(), &at("program")).is_some());
     }

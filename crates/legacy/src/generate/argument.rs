@@ -1,7 +1,7 @@
 //! The conversion of one parameter.
 
-use super::handles::CLASSES;
 use super::Source;
+use super::handles::CLASSES;
 use weft_abi_data::{Direction, Function, Param};
 
 /// A parameter of an entry point: its type, a statement before the call, the expression that is passed, a statement after it.
@@ -18,10 +18,8 @@ struct Numbers(&'static str, &'static str, &'static str);
 
 /// Returns the conversion of numbers of a kind.
 fn numbers(kind: &str, name: &str) -> Option<Numbers> {
-    let (special, plain) = (
-        ("special_to_standard", "special_from_standard"),
-        ("to_standard", "from_standard"),
-    );
+    let (special, plain) =
+        (("special_to_standard", "special_from_standard"), ("to_standard", "from_standard"));
     let flags = ("flags_to_standard", "flags_from_standard");
     let (table, (to, from)) = match kind {
         "RANK" | "RANK_NNI" => ("RANKS", special),
@@ -56,13 +54,21 @@ impl Numbers {
     /// Returns an expression that converts a number of the program.
     fn to(&self, number: &str) -> String {
         let Numbers(table, to, _) = self;
-        if table.is_empty() { format!("codes::to_standard::<Own>({number})") } else { format!("{to}({table}, {number})") }
+        if table.is_empty() {
+            format!("codes::to_standard::<Own>({number})")
+        } else {
+            format!("{to}({table}, {number})")
+        }
     }
 
     /// Returns an expression that converts a number of the library.
     fn from(&self, number: &str) -> String {
         let Numbers(table, _, from) = self;
-        if table.is_empty() { format!("codes::from_standard::<Own>({number})") } else { format!("{from}({table}, {number})") }
+        if table.is_empty() {
+            format!("codes::from_standard::<Own>({number})")
+        } else {
+            format!("{from}({table}, {number})")
+        }
     }
 }
 
@@ -142,53 +148,108 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
         "[][3]" => format!("*mut [{base}; 3]"),
         _ => "*mut ".repeat(stars + 1) + &base,
     };
-    let mut argument = Argument { name: name.clone(), rust_type, before: String::new(), pass: name.clone(), after: String::new() };
+    let mut argument = Argument {
+        name: name.clone(),
+        rust_type,
+        before: String::new(),
+        pass: name.clone(),
+        after: String::new(),
+    };
     let known = source.kinds.get(&f.name, &p.name);
     // The data has some arrays as pointers.
     let is_array = p.dims == "[]" || p.name.starts_with("array_of_") && p.stars == 1;
     let kind = known.map_or("", |known| known.kind.as_str());
     let direction = known.map_or(Direction::In, |known| known.direction);
-    let len = || length(f, known.map_or("", |known| &known.length)).replace("SIDE", if p.name.starts_with("recv") { "0" } else { "1" });
-    let object = |make: String, after: &str| (make, format!("{name}_argument.pass()"), after.to_owned());
+    let len = || {
+        length(f, known.map_or("", |known| &known.length))
+            .replace("SIDE", if p.name.starts_with("recv") { "0" } else { "1" })
+    };
+    let object =
+        |make: String, after: &str| (make, format!("{name}_argument.pass()"), after.to_owned());
     let (before, pass, after) = if CLASSES.iter().any(|class| class.0 == base) {
         match (is_array, stars, p.constant, direction) {
             (false, 0, ..) => (String::new(), format!("{name}.to_standard()"), String::new()),
-            (false, _, _, Direction::Out) => object(format!("HandleArgument::out({name})"), "finish()"),
+            (false, _, _, Direction::Out) => {
+                object(format!("HandleArgument::out({name})"), "finish()")
+            }
             (false, ..) => object(format!("HandleArgument::inout({name})"), "finish()"),
-            (true, _, true, _) => object(format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()), ""),
-            (true, _, false, Direction::Out) => object(format!("HandleArray::out(&mut {name}_storage, {name}, {})", len()), "finish()"),
-            (true, ..) => object(format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()), "finish()"),
+            (true, _, true, _) => {
+                object(format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()), "")
+            }
+            (true, _, false, Direction::Out) => object(
+                format!("HandleArray::out(&mut {name}_storage, {name}, {})", len()),
+                "finish()",
+            ),
+            (true, ..) => object(
+                format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()),
+                "finish()",
+            ),
         }
     } else if base == "Status" {
         match (is_array, p.constant, f.name.starts_with("MPI_Status_set_")) {
             (true, ..) => {
                 // Functions that complete some requests store as many statuses as there are requests at most.
-                let count = if f.params.iter().any(|p| p.name == "incount") { "incount" } else { "count" };
-                object(format!("StatusArray::<Own>::out(&mut {name}_storage, {name}, length({count}))"), "finish()")
+                let count =
+                    if f.params.iter().any(|p| p.name == "incount") { "incount" } else { "count" };
+                object(
+                    format!(
+                        "StatusArray::<Own>::out(&mut {name}_storage, {name}, length({count}))"
+                    ),
+                    "finish()",
+                )
             }
             (false, true, _) => object(format!("StatusArgument::<Own>::inout({name})"), ""),
             (false, _, true) => object(format!("StatusArgument::<Own>::inout({name})"), "finish()"),
             _ => object(format!("StatusArgument::<Own>::out({name})"), "finish()"),
         }
-    } else if let (Some(numbers), true) = (numbers(kind, &f.name), base == "c_int" && p.dims != "[][3]") {
+    } else if let (Some(numbers), true) =
+        (numbers(kind, &f.name), base == "c_int" && p.dims != "[][3]")
+    {
         match (is_array, stars, direction) {
             (false, 0, _) => (String::new(), numbers.to(&name), String::new()),
-            (false, _, Direction::Out) => object(format!("NumberArgument::out({name})"), &format!("finish(|number| {})", numbers.from("number"))),
+            (false, _, Direction::Out) => object(
+                format!("NumberArgument::out({name})"),
+                &format!("finish(|number| {})", numbers.from("number")),
+            ),
             (false, ..) => object(
                 format!("NumberArgument::inout({name}, |number| {})", numbers.to("number")),
                 &format!("finish(|number| {})", numbers.from("number")),
             ),
             // Neighbors are ranks of processes that exist.
-            (true, _, Direction::In) if known.is_some_and(|k| k.length == "*" || k.length.is_empty()) => (String::new(), name.clone(), String::new()),
-            (true, _, Direction::In) => object(format!("NumberArray::new(&mut {name}_storage, {name}, {}, |number| {})", len(), numbers.to("number")), ""),
+            (true, _, Direction::In)
+                if known.is_some_and(|k| k.length == "*" || k.length.is_empty()) =>
+            {
+                (String::new(), name.clone(), String::new())
+            }
+            (true, _, Direction::In) => object(
+                format!(
+                    "NumberArray::new(&mut {name}_storage, {name}, {}, |number| {})",
+                    len(),
+                    numbers.to("number")
+                ),
+                "",
+            ),
             (true, ..) => {
-                let count = if known.is_some_and(|k| k.kind == "ERROR_CODE") { spawn_length(f) } else { len() };
-                argument.after = format!("convert_stored({name}, {count}, |number| {});", numbers.from("number"));
+                let count = if known.is_some_and(|k| k.kind == "ERROR_CODE") {
+                    spawn_length(f)
+                } else {
+                    len()
+                };
+                argument.after = format!(
+                    "convert_stored({name}, {count}, |number| {});",
+                    numbers.from("number")
+                );
                 return argument;
             }
         }
     } else if kind == "DTYPE_DISTRIBUTION" {
-        object(format!("NumberArray::new(&mut {name}_storage, {name}, {}, calls::distribution_argument::<Own>)", len()), "")
+        object(
+            format!(
+                "NumberArray::new(&mut {name}_storage, {name}, {}, calls::distribution_argument::<Own>)",
+                len()
+            ),
+            "",
+        )
     } else if kind == "C_BUFFER2" {
         argument.after = format!("calls::convert_detached::<Own>({name});");
         return argument;
@@ -197,21 +258,47 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
     } else if kind == "WEIGHT" && direction == Direction::In {
         (String::new(), format!("super::weights({name})"), String::new())
     } else if kind == "OFFSET" && f.name == "MPI_File_set_view" {
-        (String::new(), format!("calls::displacement(own::MPI_DISPLACEMENT_CURRENT, {name})"), String::new())
+        (
+            String::new(),
+            format!("calls::displacement(own::MPI_DISPLACEMENT_CURRENT, {name})"),
+            String::new(),
+        )
     } else if kind == "TOOL_MPI_OBJ" {
-        let index = rust_name(&f.params.iter().find(|p| p.name.ends_with("_index")).expect("what the handle is of").name);
-        let what = if f.name.contains("pvar") { "Performance" } else if f.name.contains("cvar") { "Control" } else { "Event" };
+        let index = rust_name(
+            &f.params
+                .iter()
+                .find(|p| p.name.ends_with("_index"))
+                .expect("what the handle is of")
+                .name,
+        );
+        let what = if f.name.contains("pvar") {
+            "Performance"
+        } else if f.name.contains("cvar") {
+            "Control"
+        } else {
+            "Event"
+        };
         object(format!("ToolObject::new::<Own>(ToolKind::{what}, {index}, {name})"), "")
     } else if kind == "PVAR" && stars == 0 {
         (String::new(), format!("super::performance_variable({name})"), String::new())
-    } else if kind == "STRING" && stars == 1 && direction == Direction::Out && let Some((_, size)) = TEXTS.iter().find(|(function, _)| *function == f.name) {
-        let resultlen = if f.params.iter().any(|p| p.name == "resultlen") { "resultlen" } else { "std::ptr::null_mut()" };
+    } else if kind == "STRING"
+        && stars == 1
+        && direction == Direction::Out
+        && let Some((_, size)) = TEXTS.iter().find(|(function, _)| *function == f.name)
+    {
+        let resultlen = if f.params.iter().any(|p| p.name == "resultlen") {
+            "resultlen"
+        } else {
+            "std::ptr::null_mut()"
+        };
         object(
             format!("TextArgument::<{{ constants::{size} as usize }}>::out({name})"),
             &format!("finish(own::{size} as usize, {resultlen})"),
         )
     } else if kind == "GENERIC_DTYPE_INT" {
-        argument.after = format!("contents::convert::<Own>(datatype.to_standard(), max_integers as c_int, {name});");
+        argument.after = format!(
+            "contents::convert::<Own>(datatype.to_standard(), max_integers as c_int, {name});"
+        );
         return argument;
     } else {
         (String::new(), name.clone(), String::new())
@@ -219,14 +306,16 @@ pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
     if !before.is_empty() {
         let mutable = if pass.contains("pass()") { "mut " } else { "" };
         let storage = match before.contains("_storage") {
-            true => format!("let mut {name}_storage = Storage::new(); "),
+            true => format!("let mut {name}_storage = Storage::empty(); "),
             false => String::new(),
         };
-        argument.before = format!("{storage}let {mutable}{name}_argument = {before};").replace("r#", "");
+        argument.before =
+            format!("{storage}let {mutable}{name}_argument = {before};").replace("r#", "");
     }
     argument.pass = pass.replace("r#type_argument", "type_argument");
     if !after.is_empty() {
-        argument.after = format!("{name}_argument.{after};").replace("r#type_argument", "type_argument");
+        argument.after =
+            format!("{name}_argument.{after};").replace("r#type_argument", "type_argument");
     }
     argument
 }

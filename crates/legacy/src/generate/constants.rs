@@ -8,8 +8,20 @@ const TABLES: [(&str, &[&str]); 24] = [
     ("CLASSES", &["MPI_ERR_", "MPI_T_ERR_"]),
     ("RANKS", &["MPI_ANY_SOURCE!", "MPI_PROC_NULL!", "MPI_ROOT!", "MPI_UNDEFINED!"]),
     ("TAGS", &["MPI_ANY_TAG!"]),
-    ("ACCESS_MODES", &["MPI_MODE_APPEND!", "MPI_MODE_CREATE!", "MPI_MODE_DELETE_ON_CLOSE!", "MPI_MODE_EXCL!",
-        "MPI_MODE_RDONLY!", "MPI_MODE_RDWR!", "MPI_MODE_SEQUENTIAL!", "MPI_MODE_UNIQUE_OPEN!", "MPI_MODE_WRONLY!"]),
+    (
+        "ACCESS_MODES",
+        &[
+            "MPI_MODE_APPEND!",
+            "MPI_MODE_CREATE!",
+            "MPI_MODE_DELETE_ON_CLOSE!",
+            "MPI_MODE_EXCL!",
+            "MPI_MODE_RDONLY!",
+            "MPI_MODE_RDWR!",
+            "MPI_MODE_SEQUENTIAL!",
+            "MPI_MODE_UNIQUE_OPEN!",
+            "MPI_MODE_WRONLY!",
+        ],
+    ),
     ("ASSERTS", &["MPI_MODE_NO"]),
     ("THREAD_LEVELS", &["MPI_THREAD_"]),
     ("ORDERS", &["MPI_ORDER_"]),
@@ -23,9 +35,24 @@ const TABLES: [(&str, &[&str]); 24] = [
     ("FLAVORS", &["MPI_WIN_FLAVOR_"]),
     ("MODELS", &["MPI_WIN_UNIFIED!", "MPI_WIN_SEPARATE!"]),
     ("SEEKS", &["MPI_SEEK_"]),
-    ("KEYVALS", &["MPI_KEYVAL_INVALID!", "MPI_TAG_UB!", "MPI_IO!", "MPI_HOST!", "MPI_WTIME_IS_GLOBAL!", "MPI_APPNUM!",
-        "MPI_LASTUSEDCODE!", "MPI_UNIVERSE_SIZE!", "MPI_WIN_BASE!", "MPI_WIN_DISP_UNIT!", "MPI_WIN_SIZE!",
-        "MPI_WIN_CREATE_FLAVOR!", "MPI_WIN_MODEL!"]),
+    (
+        "KEYVALS",
+        &[
+            "MPI_KEYVAL_INVALID!",
+            "MPI_TAG_UB!",
+            "MPI_IO!",
+            "MPI_HOST!",
+            "MPI_WTIME_IS_GLOBAL!",
+            "MPI_APPNUM!",
+            "MPI_LASTUSEDCODE!",
+            "MPI_UNIVERSE_SIZE!",
+            "MPI_WIN_BASE!",
+            "MPI_WIN_DISP_UNIT!",
+            "MPI_WIN_SIZE!",
+            "MPI_WIN_CREATE_FLAVOR!",
+            "MPI_WIN_MODEL!",
+        ],
+    ),
     ("CALLBACK_SAFETIES", &["MPI_T_CB_REQUIRE_"]),
     ("SOURCE_ORDERS", &["MPI_T_SOURCE_"]),
     ("VERBOSITIES", &["MPI_T_VERBOSITY_"]),
@@ -74,7 +101,9 @@ fn nearest(source: &Source, table: &str) -> Vec<String> {
     let lacks = |name: &str| source.legacy(name).is_none() && table == "CLASSES";
     let of = |name: &str| source.constants.iter().find(|c| c.name == name)?.standard;
     let pairs = NEAREST.iter().filter(|(name, _)| lacks(name));
-    pairs.filter_map(|(name, other)| Some(format!("({}, {})", source.legacy(other)?, of(name)?))).collect()
+    pairs
+        .filter_map(|(name, other)| Some(format!("({}, {})", source.legacy(other)?, of(name)?)))
+        .collect()
 }
 
 pub fn write(source: &Source) -> String {
@@ -104,7 +133,9 @@ pub fn write(source: &Source) -> String {
          type File = File;\n    type Status = Status;\n"
     )
     .unwrap();
-    for table in ["CLASSES", "KEYVALS", "RANKS", "TAGS", "FLAVORS", "MODELS", "ORDERS", "DISTRIBUTIONS"] {
+    for table in
+        ["CLASSES", "KEYVALS", "RANKS", "TAGS", "FLAVORS", "MODELS", "ORDERS", "DISTRIBUTIONS"]
+    {
         writeln!(out, "    const {table}: NumberMap = {table};").unwrap();
     }
     // The latest version of MPI whose constants the ABI has all. Classes of failed processes, which the standard does not have.

@@ -7,25 +7,73 @@ use weft_abi_data::Function;
 
 /// Functions with a body of their own: their name without `MPI_`, and the body.
 const OWN: &[(&str, &str)] = &[
-    ("Comm_create_keyval", "attributes::create_key::<Own, Comm>(standard().MPI_Comm_create_keyval, comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state)"),
-    ("Keyval_create", "attributes::create_key::<Own, Comm>(standard().MPI_Comm_create_keyval, copy_fn, delete_fn, keyval, extra_state)"),
-    ("Type_create_keyval", "attributes::create_key::<Own, Datatype>(standard().MPI_Type_create_keyval, type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state)"),
-    ("Win_create_keyval", "attributes::create_key::<Own, Win>(standard().MPI_Win_create_keyval, win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)"),
-    ("Op_create", "calls::made::<Own, Op>(op, |op| callbacks::create_op::<Own>(user_fn, commute, op))"),
-    ("Op_create_c", "calls::made::<Own, Op>(op, |op| callbacks::create_op_c::<Own>(user_fn, commute, op))"),
-    ("Comm_create_errhandler", "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, Comm>(0, comm_errhandler_fn, to))"),
-    ("Session_create_errhandler", "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, Session>(1, session_errhandler_fn, to))"),
-    ("Win_create_errhandler", "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, Win>(2, win_errhandler_fn, to))"),
-    ("File_create_errhandler", "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, File>(3, file_errhandler_fn, to))"),
-    ("Grequest_start", "calls::made::<Own, Request>(request, |to| generalized::start::<Own>(query_fn, free_fn, cancel_fn, extra_state, to))"),
-    ("Register_datarep", "callbacks::register_datarep::<Own, c_int>(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state)"),
-    ("Register_datarep_c", "callbacks::register_datarep::<Own, i64>(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state)"),
+    (
+        "Comm_create_keyval",
+        "attributes::create_key::<Own, Comm>(standard().MPI_Comm_create_keyval, comm_copy_attr_fn, comm_delete_attr_fn, comm_keyval, extra_state)",
+    ),
+    (
+        "Keyval_create",
+        "attributes::create_key::<Own, Comm>(standard().MPI_Comm_create_keyval, copy_fn, delete_fn, keyval, extra_state)",
+    ),
+    (
+        "Type_create_keyval",
+        "attributes::create_key::<Own, Datatype>(standard().MPI_Type_create_keyval, type_copy_attr_fn, type_delete_attr_fn, type_keyval, extra_state)",
+    ),
+    (
+        "Win_create_keyval",
+        "attributes::create_key::<Own, Win>(standard().MPI_Win_create_keyval, win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)",
+    ),
+    (
+        "Op_create",
+        "calls::made::<Own, Op>(op, |op| callbacks::create_op::<Own>(user_fn, commute, op))",
+    ),
+    (
+        "Op_create_c",
+        "calls::made::<Own, Op>(op, |op| callbacks::create_op_c::<Own>(user_fn, commute, op))",
+    ),
+    (
+        "Comm_create_errhandler",
+        "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, Comm>(0, comm_errhandler_fn, to))",
+    ),
+    (
+        "Session_create_errhandler",
+        "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, Session>(1, session_errhandler_fn, to))",
+    ),
+    (
+        "Win_create_errhandler",
+        "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, Win>(2, win_errhandler_fn, to))",
+    ),
+    (
+        "File_create_errhandler",
+        "calls::made::<Own, Errhandler>(errhandler, |to| callbacks::create_errhandler::<Own, File>(3, file_errhandler_fn, to))",
+    ),
+    (
+        "Grequest_start",
+        "calls::made::<Own, Request>(request, |to| generalized::start::<Own>(query_fn, free_fn, cancel_fn, extra_state, to))",
+    ),
+    (
+        "Register_datarep",
+        "callbacks::register_datarep::<Own, c_int>(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state)",
+    ),
+    (
+        "Register_datarep_c",
+        "callbacks::register_datarep::<Own, i64>(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state)",
+    ),
     ("Abi_get_version", "calls::abi_version(abi_major, abi_minor)"),
     ("Get_version", "calls::version::<Own>(version, subversion)"),
     ("Error_class", "codes::class::<Own>(errorcode, errorclass)"),
-    ("Error_string", "codes::text::<Own>(errorcode, string, own::MPI_MAX_ERROR_STRING as usize, resultlen)"),
-    ("Comm_idup", "duplicate(newcomm, request, |newcomm, request| (standard().MPI_Comm_idup)(comm.to_standard(), newcomm, request))"),
-    ("Comm_idup_with_info", "duplicate(newcomm, request, |newcomm, request| (standard().MPI_Comm_idup_with_info)(comm.to_standard(), info.to_standard(), newcomm, request))"),
+    (
+        "Error_string",
+        "codes::text::<Own>(errorcode, string, own::MPI_MAX_ERROR_STRING as usize, resultlen)",
+    ),
+    (
+        "Comm_idup",
+        "duplicate(newcomm, request, |newcomm, request| (standard().MPI_Comm_idup)(comm.to_standard(), newcomm, request))",
+    ),
+    (
+        "Comm_idup_with_info",
+        "duplicate(newcomm, request, |newcomm, request| (standard().MPI_Comm_idup_with_info)(comm.to_standard(), info.to_standard(), newcomm, request))",
+    ),
 ];
 
 /// Functions that are written with those for Fortran.
@@ -82,10 +130,13 @@ fn body(source: &Source, f: &Function, arguments: &[Argument]) -> String {
     if f.returns != "int" {
         return format!("{out}{call}");
     }
-    let after: Vec<_> = arguments.iter().map(|a| a.after.as_str()).filter(|a| !a.is_empty()).collect();
+    let after: Vec<_> =
+        arguments.iter().map(|a| a.after.as_str()).filter(|a| !a.is_empty()).collect();
     // The value of a predefined attribute may be a constant.
     let gets = f.name.ends_with("_get_attr") || f.name == "MPI_Attr_get";
-    let value = gets.then_some("attributes::convert_value::<Own>(key_to_standard(KEYVALS, KEY), attribute_val, flag);");
+    let value = gets.then_some(
+        "attributes::convert_value::<Own>(key_to_standard(KEYVALS, KEY), attribute_val, flag);",
+    );
     let value = value.map(|text| {
         let key = f.params.iter().find(|p| p.name.ends_with("keyval")).expect("the key");
         text.replace("KEY)", &format!("{})", key.name))

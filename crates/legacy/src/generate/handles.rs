@@ -80,9 +80,13 @@ fn numbers(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
         "File" => ("usize", "dynamic => dynamic,".to_owned(), "dynamic => dynamic,".to_owned()),
         _ => (
             "c_int",
-            format!("dynamic if dynamics::is(dynamic) => dynamics::{name}::to_standard(dynamic),\n            other => dynamics::unknown(other),"),
-            format!("dynamic if dynamic >= 0x1000 => dynamics::{name}::from_standard(dynamic),\n            _ => {},",
-                constants.iter().find(|c| c.name == *null).map_or("0", |c| &c.legacy)),
+            format!(
+                "dynamic if dynamics::is(dynamic) => dynamics::{name}::to_standard(dynamic),\n            other => dynamics::unknown(other),"
+            ),
+            format!(
+                "dynamic if dynamic >= 0x1000 => dynamics::{name}::from_standard(dynamic),\n            _ => {},",
+                constants.iter().find(|c| c.name == *null).map_or("0", |c| &c.legacy)
+            ),
         ),
     };
     write!(
@@ -103,7 +107,8 @@ fn objects(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
         let (symbol, standard) = (&c.legacy, c.standard.unwrap());
         writeln!(from, "            {standard:#x} => address(&raw const {symbol}),").unwrap();
     }
-    let null = constants.iter().find(|c| c.name == *null).map_or("ompi_mpi_comm_null", |c| &c.legacy);
+    let null =
+        constants.iter().find(|c| c.name == *null).map_or("ompi_mpi_comm_null", |c| &c.legacy);
     write!(
         out,
         "/// `MPI_{name}`\n#[repr(transparent)]\n#[derive(Clone, Copy)]\npub struct {name}(pub usize);\n\n\
@@ -118,7 +123,8 @@ fn objects(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
 fn fortran(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant]) {
     let name = class.0.to_uppercase();
     let pairs = constants.iter().filter_map(|c| Some((c.fortran?, c.standard?)));
-    let pairs: Vec<_> = pairs.map(|(fortran, standard)| format!("({fortran}, {standard})")).collect();
+    let pairs: Vec<_> =
+        pairs.map(|(fortran, standard)| format!("({fortran}, {standard})")).collect();
     writeln!(out, "pub static FORTRAN_{name}: NumberMap = &[{}];\n", pairs.join(", ")).unwrap();
 }
 

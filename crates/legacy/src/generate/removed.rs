@@ -8,26 +8,102 @@ use super::{Source, Target};
 struct Removed(&'static str, &'static str, &'static str, &'static str);
 
 const REMOVED: &[Removed] = &[
-    Removed("MPI_Address", "location: *mut c_void, address: *mut isize", "location, address", "MPI_Get_address(location, address)"),
-    Removed("MPI_Errhandler_create", "function: usize, errhandler: *mut Errhandler", "function, errhandler", "MPI_Comm_create_errhandler(function, errhandler)"),
-    Removed("MPI_Errhandler_get", "comm: Comm, errhandler: *mut Errhandler", "comm, errhandler", "MPI_Comm_get_errhandler(comm, errhandler)"),
-    Removed("MPI_Errhandler_set", "comm: Comm, errhandler: Errhandler", "comm, errhandler", "MPI_Comm_set_errhandler(comm, errhandler)"),
-    Removed("MPI_Type_extent", "datatype: Datatype, extent: *mut isize", "datatype, extent", "let mut lb = 0; MPI_Type_get_extent(datatype, &raw mut lb, extent)"),
-    Removed("MPI_Type_lb", "datatype: Datatype, displacement: *mut isize", "datatype, displacement", "let mut extent = 0; MPI_Type_get_extent(datatype, displacement, &raw mut extent)"),
-    Removed("MPI_Type_ub", "datatype: Datatype, displacement: *mut isize", "datatype, displacement",
-        "let (mut lb, mut extent) = (0, 0); let code = MPI_Type_get_extent(datatype, &raw mut lb, &raw mut extent); if code == 0 && !displacement.is_null() { *displacement = lb + extent; } code"),
-    Removed("MPI_Type_hindexed", "count: c_int, lengths: *mut c_int, displacements: *mut isize, oldtype: Datatype, newtype: *mut Datatype",
-        "count, lengths, displacements, oldtype, newtype", "MPI_Type_create_hindexed(count, lengths, displacements, oldtype, newtype)"),
-    Removed("MPI_Type_hvector", "count: c_int, blocklength: c_int, stride: isize, oldtype: Datatype, newtype: *mut Datatype",
-        "count, blocklength, stride, oldtype, newtype", "MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype)"),
-    Removed("MPI_Type_struct", "count: c_int, lengths: *mut c_int, displacements: *mut isize, types: *mut Datatype, newtype: *mut Datatype",
-        "count, lengths, displacements, types, newtype", "calls::bounded_struct::<Own>(count, lengths, displacements, types, newtype)"),
-    Removed("MPI_Status_c2f", "c: *mut Status, f: *mut c_int", "c, f", "calls::status_copy(c.cast(), f, STATUS_NUMBERS)"),
-    Removed("MPI_Status_f2c", "f: *mut c_int, c: *mut Status", "f, c", "calls::status_copy(f, c.cast(), STATUS_NUMBERS)"),
-    Removed("MPI_Status_c2f08", "c: *mut Status, f: *mut c_int", "c, f", "calls::status_copy(c.cast(), f, STATUS_NUMBERS)"),
-    Removed("MPI_Status_f082c", "f: *mut c_int, c: *mut Status", "f, c", "calls::status_copy(f, c.cast(), STATUS_NUMBERS)"),
-    Removed("MPI_Status_f082f", "new: *mut c_int, old: *mut c_int", "new, old", "calls::status_copy(new, old, STATUS_NUMBERS)"),
-    Removed("MPI_Status_f2f08", "old: *mut c_int, new: *mut c_int", "old, new", "calls::status_copy(old, new, STATUS_NUMBERS)"),
+    Removed(
+        "MPI_Address",
+        "location: *mut c_void, address: *mut isize",
+        "location, address",
+        "MPI_Get_address(location, address)",
+    ),
+    Removed(
+        "MPI_Errhandler_create",
+        "function: usize, errhandler: *mut Errhandler",
+        "function, errhandler",
+        "MPI_Comm_create_errhandler(function, errhandler)",
+    ),
+    Removed(
+        "MPI_Errhandler_get",
+        "comm: Comm, errhandler: *mut Errhandler",
+        "comm, errhandler",
+        "MPI_Comm_get_errhandler(comm, errhandler)",
+    ),
+    Removed(
+        "MPI_Errhandler_set",
+        "comm: Comm, errhandler: Errhandler",
+        "comm, errhandler",
+        "MPI_Comm_set_errhandler(comm, errhandler)",
+    ),
+    Removed(
+        "MPI_Type_extent",
+        "datatype: Datatype, extent: *mut isize",
+        "datatype, extent",
+        "let mut lb = 0; MPI_Type_get_extent(datatype, &raw mut lb, extent)",
+    ),
+    Removed(
+        "MPI_Type_lb",
+        "datatype: Datatype, displacement: *mut isize",
+        "datatype, displacement",
+        "let mut extent = 0; MPI_Type_get_extent(datatype, displacement, &raw mut extent)",
+    ),
+    Removed(
+        "MPI_Type_ub",
+        "datatype: Datatype, displacement: *mut isize",
+        "datatype, displacement",
+        "let (mut lb, mut extent) = (0, 0); let code = MPI_Type_get_extent(datatype, &raw mut lb, &raw mut extent); if code == 0 && !displacement.is_null() { *displacement = lb + extent; } code",
+    ),
+    Removed(
+        "MPI_Type_hindexed",
+        "count: c_int, lengths: *mut c_int, displacements: *mut isize, oldtype: Datatype, newtype: *mut Datatype",
+        "count, lengths, displacements, oldtype, newtype",
+        "MPI_Type_create_hindexed(count, lengths, displacements, oldtype, newtype)",
+    ),
+    Removed(
+        "MPI_Type_hvector",
+        "count: c_int, blocklength: c_int, stride: isize, oldtype: Datatype, newtype: *mut Datatype",
+        "count, blocklength, stride, oldtype, newtype",
+        "MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype)",
+    ),
+    Removed(
+        "MPI_Type_struct",
+        "count: c_int, lengths: *mut c_int, displacements: *mut isize, types: *mut Datatype, newtype: *mut Datatype",
+        "count, lengths, displacements, types, newtype",
+        "calls::bounded_struct::<Own>(count, lengths, displacements, types, newtype)",
+    ),
+    Removed(
+        "MPI_Status_c2f",
+        "c: *mut Status, f: *mut c_int",
+        "c, f",
+        "calls::status_copy(c.cast(), f, STATUS_NUMBERS)",
+    ),
+    Removed(
+        "MPI_Status_f2c",
+        "f: *mut c_int, c: *mut Status",
+        "f, c",
+        "calls::status_copy(f, c.cast(), STATUS_NUMBERS)",
+    ),
+    Removed(
+        "MPI_Status_c2f08",
+        "c: *mut Status, f: *mut c_int",
+        "c, f",
+        "calls::status_copy(c.cast(), f, STATUS_NUMBERS)",
+    ),
+    Removed(
+        "MPI_Status_f082c",
+        "f: *mut c_int, c: *mut Status",
+        "f, c",
+        "calls::status_copy(f, c.cast(), STATUS_NUMBERS)",
+    ),
+    Removed(
+        "MPI_Status_f082f",
+        "new: *mut c_int, old: *mut c_int",
+        "new, old",
+        "calls::status_copy(new, old, STATUS_NUMBERS)",
+    ),
+    Removed(
+        "MPI_Status_f2f08",
+        "old: *mut c_int, new: *mut c_int",
+        "old, new",
+        "calls::status_copy(old, new, STATUS_NUMBERS)",
+    ),
 ];
 
 pub fn write(source: &Source) -> String {
@@ -45,17 +121,33 @@ pub fn write(source: &Source) -> String {
         let name = class.0;
         let (kind, table) = (if name == "Datatype" { "Type" } else { name }, name.to_uppercase());
         let to = match (source.target, name) {
-            (Target::Mpich, "File") => "calls::handle_to_fortran(handle, FORTRAN_FILE, standard().MPI_File_toint)".to_owned(),
+            (Target::Mpich, "File") => {
+                "calls::handle_to_fortran(handle, FORTRAN_FILE, standard().MPI_File_toint)"
+                    .to_owned()
+            }
             (Target::Mpich, _) => "handle.0".to_owned(),
-            (Target::OpenMpi, _) => format!("calls::handle_to_fortran(handle, FORTRAN_{table}, standard().MPI_{kind}_toint)"),
+            (Target::OpenMpi, _) => format!(
+                "calls::handle_to_fortran(handle, FORTRAN_{table}, standard().MPI_{kind}_toint)"
+            ),
         };
         let from = match (source.target, name) {
-            (Target::Mpich, "File") => "calls::handle_from_fortran(number, FORTRAN_FILE, standard().MPI_File_fromint)".to_owned(),
+            (Target::Mpich, "File") => {
+                "calls::handle_from_fortran(number, FORTRAN_FILE, standard().MPI_File_fromint)"
+                    .to_owned()
+            }
             (Target::Mpich, _) => format!("{name}(number)"),
-            (Target::OpenMpi, _) => format!("calls::handle_from_fortran(number, FORTRAN_{table}, standard().MPI_{kind}_fromint)"),
+            (Target::OpenMpi, _) => format!(
+                "calls::handle_from_fortran(number, FORTRAN_{table}, standard().MPI_{kind}_fromint)"
+            ),
         };
         for suffix in ["c2f", "toint"] {
-            out += &both(&format!("MPI_{kind}_{suffix}"), &format!("handle: {name}"), "handle", "c_int", &to);
+            out += &both(
+                &format!("MPI_{kind}_{suffix}"),
+                &format!("handle: {name}"),
+                "handle",
+                "c_int",
+                &to,
+            );
         }
         for suffix in ["f2c", "fromint"] {
             out += &both(&format!("MPI_{kind}_{suffix}"), "number: c_int", "number", name, &from);

@@ -69,7 +69,7 @@ pub struct Storage<T> {
 impl<T: Copy> Storage<T> {
     /// Makes room, without any element.
     #[inline(always)]
-    pub fn new() -> Storage<T> {
+    pub fn empty() -> Storage<T> {
         Storage { inline: [const { MaybeUninit::uninit() }; INLINE], heap: Vec::new() }
     }
 

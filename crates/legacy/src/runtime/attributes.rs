@@ -1,7 +1,7 @@
 //! Attributes: keys whose functions take handles and codes of the older ABI, and values that are constants.
 
-use super::{Handle, LegacyAbi, codes};
 use super::standard::constants;
+use super::{Handle, LegacyAbi, codes};
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -13,7 +13,8 @@ struct KeyState {
     extra: *mut c_void,
 }
 
-type Copy<H> = unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
+type Copy<H> =
+    unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
 type Delete<H> = unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void) -> c_int;
 type Create = unsafe extern "C" fn(usize, usize, *mut c_int, *mut c_void) -> c_int;
 

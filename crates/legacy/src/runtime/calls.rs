@@ -26,7 +26,10 @@ pub unsafe fn convert_detached<A: LegacyAbi>(address: *mut c_void) {
     let address = address.cast::<usize>();
     // SAFETY: the caller promises it.
     unsafe {
-        if A::IN_PLACE != 1 && !address.is_null() && *address == constants::MPI_BUFFER_AUTOMATIC as usize {
+        if A::IN_PLACE != 1
+            && !address.is_null()
+            && *address == constants::MPI_BUFFER_AUTOMATIC as usize
+        {
             address.write((constants::MPI_BUFFER_AUTOMATIC as usize).wrapping_neg());
         }
     }
@@ -88,7 +91,12 @@ pub fn neighbors(comm: usize, side: usize) -> usize {
                 count = [all; 2];
             }
             constants::MPI_DIST_GRAPH => {
-                (standard.MPI_Dist_graph_neighbors_count)(comm, sources, destinations, &raw mut weighted);
+                (standard.MPI_Dist_graph_neighbors_count)(
+                    comm,
+                    sources,
+                    destinations,
+                    &raw mut weighted,
+                );
             }
             _ => {}
         }
@@ -220,16 +228,25 @@ pub unsafe fn bounded_struct<A: LegacyAbi>(
     // SAFETY: as above.
     let real = (0..n).filter(|&i| A::bound(unsafe { *types.add(i) }).is_none()).collect::<Vec<_>>();
     // SAFETY: as above.
-    let mut own: Vec<_> = real.iter().map(|&i| unsafe { (*lengths.add(i), *displacements.add(i), *types.add(i)) }).collect();
+    let mut own: Vec<_> = real
+        .iter()
+        .map(|&i| unsafe { (*lengths.add(i), *displacements.add(i), *types.add(i)) })
+        .collect();
     let (mut blocks, mut places): (Vec<_>, Vec<_>) = own.iter().map(|own| (own.0, own.1)).unzip();
     let mut kinds: Vec<_> = own.iter_mut().map(|own| own.2).collect();
     // SAFETY: all arrays have the length of `blocks`; `newtype` is valid by the caller's promise.
     unsafe {
-        let mut storage = Storage::new();
+        let mut storage = Storage::empty();
         let mut kinds = HandleArray::inout(&mut storage, kinds.as_mut_ptr(), kinds.len());
         made::<A, _>(newtype, |to| {
             let create = standard.MPI_Type_create_struct;
-            let code = create(blocks.len() as c_int, blocks.as_mut_ptr(), places.as_mut_ptr(), kinds.pass(), to);
+            let code = create(
+                blocks.len() as c_int,
+                blocks.as_mut_ptr(),
+                places.as_mut_ptr(),
+                kinds.pass(),
+                to,
+            );
             if code != 0 || bounds == [None; 2] {
                 return code;
             }

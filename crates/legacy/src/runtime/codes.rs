@@ -7,10 +7,10 @@
 //! A code of the library keeps its number and gets the other class. A code of the program must lie above the older ABI's
 //! MPI_ERR_LASTCODE, which for MPICH has bit 30: there it is a code of the library with class 0.
 
-use super::standard::constants;
-use super::{LegacyAbi, NumberMap, from_standard as map_from};
 use super::arguments::{NumberArgument, TextArgument};
+use super::standard::constants;
 use super::standard::standard;
+use super::{LegacyAbi, NumberMap, from_standard as map_from};
 use std::ffi::{CStr, c_char, c_int};
 
 const DESCRIBED: c_int = 1 << 30;

@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::ffi::{CStr, CString, OsStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// A status of the standard ABI.
 #[repr(C)]
@@ -22,17 +22,20 @@ include!(concat!(env!("OUT_DIR"), "/standard.rs"));
 /// File name of the standard's library.
 const LIBRARY: &CStr = c"libmpi_abi.so.1";
 
-/// A library with callbacks for other ABIs.
+type OpCreate = unsafe extern "C" fn(BridgedReduction, *mut c_void, c_int, *mut usize) -> c_int;
+type ErrhandlerCreate =
+    unsafe extern "C" fn(c_int, BridgedHandler, *mut c_void, *mut usize) -> c_int;
+type SetBsendOverhead = unsafe extern "C" fn(u64);
+
+/// Functions of Weft's library for libraries of other ABIs.
 pub struct Bridges {
-    pub op_create: unsafe extern "C" fn(BridgedReduction, *mut c_void, c_int, *mut usize) -> c_int,
-    pub set_bsend_overhead: unsafe extern "C" fn(u64),
-    pub errhandler_create:
-        unsafe extern "C" fn(c_int, BridgedHandler, *mut c_void, *mut usize) -> c_int,
+    pub op_create: OpCreate,
+    pub errhandler_create: ErrhandlerCreate,
+    pub set_bsend_overhead: SetBsendOverhead,
 }
 
 /// Function of an operator: state, operands, number of elements, datatype.
-pub type BridgedReduction =
-    unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, i64, usize);
+pub type BridgedReduction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, i64, usize);
 /// Function of an error handler: state, handle, code.
 pub type BridgedHandler = unsafe extern "C" fn(*mut c_void, usize, *mut c_int);
 
@@ -64,9 +67,11 @@ pub fn bridges() -> &'static Bridges {
 /// # Safety
 /// The caller is a constructor of a library, and no other thread calls the library yet.
 pub unsafe fn load(anchor: *const c_void, bsend_overhead: i64) {
-    let folder = folder_of(anchor);
-    let beside = folder.as_ref().and_then(|folder| {
-        let path = Path::new(OsStr::from_bytes(folder)).join("libmpi_abi.so.1");
+    let own = file_of(anchor);
+    refuse_another(own.as_deref());
+    let beside = own.and_then(|own| {
+        let real = std::fs::canonicalize(&own).unwrap_or(own);
+        let path = real.parent()?.join("libmpi_abi.so.1");
         CString::new(path.into_os_string().into_encoded_bytes()).ok()
     });
     // RTLD_LOCAL: the program must not find the standard's MPI_Send before the older ABI's.
@@ -79,14 +84,19 @@ pub unsafe fn load(anchor: *const c_void, bsend_overhead: i64) {
         handle = open(LIBRARY);
     }
     if handle.is_null() {
-        missing(&format!("{} is not found, neither beside this library nor by the loader", LIBRARY.to_string_lossy()));
+        missing(&format!(
+            "{} is not found, neither beside this library nor by the loader",
+            LIBRARY.to_string_lossy()
+        ));
     }
     let find = |name: &CStr| {
         // SAFETY: `handle` is a loaded library.
         let found = unsafe { libc::dlsym(handle, name.as_ptr()) };
         if found.is_null() {
             let name = name.to_string_lossy();
-            missing(&format!("the libmpi_abi.so.1 that was found has no {name}: it is not Weft's, or of another version"));
+            missing(&format!(
+                "the libmpi_abi.so.1 that was found has no {name}: it is not Weft's, or of another version"
+            ));
         }
         found.cast_const()
     };
@@ -94,16 +104,37 @@ pub unsafe fn load(anchor: *const c_void, bsend_overhead: i64) {
     unsafe {
         (*STANDARD.0.get()).write(Standard::load(find));
         (*BRIDGES.0.get()).write(Bridges {
-            op_create: transmute::<*const c_void, _>(find(c"weft_op_create_bridged")),
-            set_bsend_overhead: transmute::<*const c_void, _>(find(c"weft_set_bsend_overhead")),
-            errhandler_create: transmute::<*const c_void, _>(find(c"weft_errhandler_create_bridged")),
+            op_create: transmute::<*const c_void, OpCreate>(find(c"weft_op_create_bridged")),
+            errhandler_create: transmute::<*const c_void, ErrhandlerCreate>(find(
+                c"weft_errhandler_create_bridged",
+            )),
+            set_bsend_overhead: transmute::<*const c_void, SetBsendOverhead>(find(
+                c"weft_set_bsend_overhead",
+            )),
         });
         (bridges().set_bsend_overhead)(bsend_overhead as u64);
     }
 }
 
-/// Returns the folder of the library in which an address lies.
-fn folder_of(anchor: *const c_void) -> Option<Vec<u8>> {
+/// Ends the process if its calls of MPI would go to another MPI library: each library has its own constants and handles.
+fn refuse_another(own: Option<&Path>) {
+    // SAFETY: the name is a text with a NUL.
+    let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"MPI_Init".as_ptr()) };
+    let (Some(own), Some(first)) = (own, file_of(first)) else { return };
+    let name = first.file_name().unwrap_or_default().as_bytes();
+    if first != own && name.starts_with(b"libmp") {
+        eprintln!(
+            "weft: this process has two MPI libraries, {} and {}, of different ABIs: a part of the program was built for another \
+             MPI; build both parts for the same, or see which one loads which with weft info --program",
+            first.display(),
+            own.display()
+        );
+        std::process::exit(127);
+    }
+}
+
+/// Returns the file of the library or program in which an address lies.
+fn file_of(anchor: *const c_void) -> Option<PathBuf> {
     let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
     // SAFETY: `info` may be written, and is read only if the call filled it. The name is a text with a NUL.
     unsafe {
@@ -111,11 +142,7 @@ fn folder_of(anchor: *const c_void) -> Option<Vec<u8>> {
             return None;
         }
         let name = info.assume_init().dli_fname;
-        (!name.is_null()).then(|| {
-            let path = Path::new(OsStr::from_bytes(CStr::from_ptr(name).to_bytes()));
-            let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-            real.parent().unwrap_or(Path::new(".")).as_os_str().as_bytes().to_vec()
-        })
+        (!name.is_null()).then(|| OsStr::from_bytes(CStr::from_ptr(name).to_bytes()).into())
     }
 }
 
