@@ -31,7 +31,7 @@ const QUICK: usize = 20;
 const WARM_UP: usize = 4;
 
 /// Figures that must exist.
-const FIGURES: [&str; 74] = [
+const FIGURES: [&str; 78] = [
     "kini-2.1-multicast",
     "kini-2.3",
     "kini-4.5a",
@@ -106,6 +106,10 @@ const FIGURES: [&str; 74] = [
     "rendezvous-8",
     "rendezvous-9",
     "rendezvous-ranks",
+    "acoll-allreduce",
+    "acoll-bcast",
+    "acoll-gather",
+    "xhc-bcast",
 ];
 
 /// Returns an empty directory for a test's files.
