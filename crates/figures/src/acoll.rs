@@ -8,7 +8,7 @@ use super::workload::Workload;
 use weft_collective::CollectiveKind::{self, Allreduce, Bcast, Gather};
 
 const MACHINE: &str = "epyc9654";
-const OURS: &str = "LEVELS";
+const OURS: Option<&str> = Some("LEVELS");
 /// Numbers of ranks of the published means.
 const RANKS: [usize; 5] = [32, 64, 96, 128, 192];
 /// Message sizes in bytes: every sixth power of two of the published means.
@@ -41,8 +41,10 @@ fn figure(heading: FigureHeading, operation: CollectiveKind, row: &'static str) 
     let series = [
         ("tuned, 192 ranks", Workload::Tuned(operation, 192)),
         ("LEVELS, 192 ranks", Workload::Osu(operation, OURS, 192)),
+        ("the library's choice, 192 ranks", Workload::Osu(operation, None, 192)),
         ("tuned, 64 ranks", Workload::Tuned(operation, 64)),
         ("LEVELS, 64 ranks", Workload::Osu(operation, OURS, 64)),
+        ("the library's choice, 64 ranks", Workload::Osu(operation, None, 64)),
     ];
     Figure {
         id,

@@ -54,8 +54,11 @@ impl Workload {
             Workload::Osu(operation, name, ranks) => {
                 osu::latency(machine, OsuCollective { operation, name, ranks }, x, few.min(FEW))
             }
-            Workload::Tuned(operation, ranks) => tuned::choice(operation, ranks, x)
-                .and_then(|name| Workload::Osu(operation, name, ranks).run(machine, x, effort)),
+            Workload::Tuned(operation, ranks) => {
+                tuned::choice(operation, ranks, x).and_then(|name| {
+                    Workload::Osu(operation, Some(name), ranks).run(machine, x, effort)
+                })
+            }
             Workload::Fastest(..) => {
                 let all = self.contenders(x).unwrap_or_default();
                 let times = all.into_iter().map(|workload| workload.run(machine, x, effort));

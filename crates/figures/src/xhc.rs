@@ -12,9 +12,9 @@ const SOCKET: usize = 24;
 const NODE: usize = 48;
 
 /// Every reader copies from memory of the root, or from the ring into which the root copied.
-const FLAT: &str = "SHM-RING";
+const FLAT: Option<&str> = Some("SHM-RING");
 /// A leader of each socket, then all others from the leader of their socket.
-const BY_SOCKETS: &str = "LEVELS";
+const BY_SOCKETS: Option<&str> = Some("LEVELS");
 
 /// Message sizes in bytes that are drawn. The published crosses lie at 8 bytes, 16 KiB and 256 KiB.
 const BYTES: [usize; 6] = [8, 128, 1 << 10, 16 << 10, 256 << 10, 1 << 20];
@@ -57,7 +57,7 @@ fn improvement(lab: &Lab, counts: impl Fn(usize) -> bool) -> CheckResult {
     Ok(FigureValue::Number(most))
 }
 
-/// Returns the number of bytes up to which, or from which on, the row counts messages as small or large.
+/// Returns the threshold of a row: the length of the longest small message, or of the shortest large message.
 fn bound(lab: &Lab, row: &str) -> Result<usize, String> {
     Ok(lab.threshold("XHC", row)? as usize)
 }

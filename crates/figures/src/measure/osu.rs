@@ -6,18 +6,18 @@ use super::streams::{operate, same_node};
 use super::{Measured, each, mean, world};
 use std::cell::Cell;
 use std::rc::Rc;
-use weft_collective::CollectiveKind;
+use weft_collective::{CollectiveKind, Selection};
 use weft_fabric_sim::{Machine, SimOptions};
 use weft_p2p::ProtocolLimits;
 
 /// Number of operations before the measured operations. The first operation of a pair of ranks creates the state of the pair.
 const WARM_UP: usize = 2;
 
-/// Collective operation by a named algorithm.
+/// Collective operation to measure.
 pub struct OsuCollective {
     pub operation: CollectiveKind,
-    /// Name of the algorithm.
-    pub name: &'static str,
+    /// Name of the algorithm. `None`: the library chooses.
+    pub name: Option<&'static str>,
     pub ranks: usize,
 }
 
@@ -29,7 +29,10 @@ pub fn latency(
     rounds: usize,
 ) -> Measured {
     let OsuCollective { operation, name, ranks } = what;
-    let selection = named(operation, name)?;
+    let selection = match name {
+        Some(name) => named(operation, name)?,
+        None => Rc::new(Selection::default()),
+    };
     let latest = Rc::new(Cell::new(0));
     let outcome = world(machine, SimOptions::new(ranks), ProtocolLimits::default(), |rank| {
         let (selection, latest) = (selection.clone(), latest.clone());
