@@ -14,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+mod acoll;
 mod atlas;
 mod collgm;
 mod digits;
@@ -39,6 +40,7 @@ mod summary;
 mod survey;
 mod unsimulated;
 mod workload;
+mod xhc;
 
 use draw::Points;
 use figure::{AlgorithmMap, Document, Figure};
@@ -50,15 +52,18 @@ use std::path::{Path, PathBuf};
 use summary::Remarks;
 
 /// Names of the documents, for `--only`.
-pub const DOCUMENTS: [&str; 5] = ["kini", "collgm", "multirail", "fence", "rendezvous"];
+pub const DOCUMENTS: [&str; 7] =
+    ["kini", "collgm", "multirail", "fence", "rendezvous", "acoll", "xhc"];
 
-fn documents() -> [Document; 5] {
+fn documents() -> [Document; 7] {
     [
         kini::document(),
         collgm::document(),
         multirail::document(),
         fence::document(),
         rendezvous::document(),
+        acoll::document(),
+        xhc::document(),
     ]
 }
 

@@ -3,10 +3,11 @@
 use crate::measure::cannon::Multiplication;
 use crate::measure::collectives::IntegerSum;
 use crate::measure::messages::WindowedTransfer;
+use crate::measure::osu::OsuCollective;
 use crate::measure::streams::StreamCollective;
 use crate::measure::{
-    cannon, collectives, conjugate, fences, halos, messages, onesided, raw, streams, sweeps,
-    twosided,
+    cannon, collectives, conjugate, fences, halos, messages, onesided, osu, raw, streams, sweeps,
+    tuned, twosided,
 };
 use crate::workload::{Effort, Fence, Overlap, RegistrationPolicy, Workload};
 use std::rc::Rc;
@@ -49,6 +50,14 @@ impl Workload {
             Workload::CollectiveAtOnce(operation, name, ranks) => {
                 let limits = ProtocolLimits { eager: 64 << 10, ..ProtocolLimits::default() };
                 collective(StreamCollective { ranks, operation, name, limits })
+            }
+            Workload::Osu(operation, name, ranks) => {
+                osu::latency(machine, OsuCollective { operation, name, ranks }, x, few.min(FEW))
+            }
+            Workload::Tuned(operation, ranks) => {
+                tuned::choice(operation, ranks, x).and_then(|name| {
+                    Workload::Osu(operation, Some(name), ranks).run(machine, x, effort)
+                })
             }
             Workload::Fastest(..) => {
                 let all = self.contenders(x).unwrap_or_default();

@@ -18,6 +18,11 @@ pub enum Workload {
     Collective(CollectiveKind, &'static str, usize),
     /// As `Collective`, but messages of up to 64 KiB are sent eagerly, through memory that stays registered.
     CollectiveAtOnce(CollectiveKind, &'static str, usize),
+    /// A collective operation on this number of ranks by the named algorithm, or else by the one that the library chooses, from a
+    /// common start: the mean of the ranks' own times, as the OSU benchmarks have it; x as for `Collective`.
+    Osu(CollectiveKind, Option<&'static str>, usize),
+    /// As `Osu`, by the algorithm that the table of Open MPI's component tuned names for the call.
+    Tuned(CollectiveKind, usize),
     /// The shortest time of a group of algorithms; x as for `Collective`.
     Fastest(Contenders, CollectiveKind, usize),
     /// 32 MiB from rank to rank over a stream; x: bytes of a segment.
@@ -282,6 +287,8 @@ impl Workload {
             | Workload::Equations(_)
             | Workload::Collective(..)
             | Workload::CollectiveAtOnce(..)
+            | Workload::Osu(..)
+            | Workload::Tuned(..)
             | Workload::Fastest(..)
             | Workload::Segments
             | Workload::Blocks

@@ -19,6 +19,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ("epyc9654", include_str!("../../../../machines/epyc9654.toml")),
     ("rome", include_str!("../../../../machines/rome.toml")),
     ("xeon56", include_str!("../../../../machines/xeon56.toml")),
+    ("xeon24", include_str!("../../../../machines/xeon24.toml")),
     ("neoverse80", include_str!("../../../../machines/neoverse80.toml")),
     ("ethernet", include_str!("../../../../machines/ethernet.toml")),
     ("loggp", include_str!("../../../../machines/loggp.toml")),

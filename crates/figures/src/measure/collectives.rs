@@ -194,6 +194,10 @@ pub(super) struct NumberSum(pub(super) Basic);
 
 impl ElementReduction for NumberSum {
     fn combine(&self, left: Sge, right: Sge) {
+        // A payload that has a size but no bytes has no sum.
+        if left.is_phantom() || right.is_phantom() {
+            return;
+        }
         let count = right.len() / self.0.size();
         let done = PredefinedOp::Sum.apply(self.0, ElementSpacing::Packed, count, left, right);
         done.expect("MPI_SUM is defined on numbers");

@@ -7,10 +7,12 @@ pub mod fences;
 pub mod halos;
 pub mod messages;
 pub mod onesided;
+pub mod osu;
 mod progress;
 pub mod raw;
 pub mod streams;
 pub mod sweeps;
+pub mod tuned;
 pub mod twosided;
 
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 //! CollGM's transport, and collective operations, which are measured from a common start until the last rank ends.
 
-use super::collectives::{named, served};
+use super::collectives::{NumberSum, named, served};
 use super::{Measured, SimRank, first, mean, text, world};
 use crate::workload::{Bound, Contenders, Passing, Workload};
 use std::cell::{Cell, RefCell};
@@ -149,7 +149,7 @@ pub fn contenders(
 }
 
 /// Waits until all ranks can continue at the same moment.
-async fn same_node(rank: &SimRank, latest: &Cell<Picoseconds>) -> Result<(), String> {
+pub(super) async fn same_node(rank: &SimRank, latest: &Cell<Picoseconds>) -> Result<(), String> {
     rank.comm.barrier().await.map_err(text)?;
     latest.set(latest.get().max(rank.sim.clock()));
     // After this barrier, all ranks have recorded the time at which they left the first barrier.
@@ -160,7 +160,11 @@ async fn same_node(rank: &SimRank, latest: &Cell<Picoseconds>) -> Result<(), Str
 }
 
 /// Runs one operation with buffers or blocks of `bytes` bytes.
-async fn operate(rank: &SimRank, operation: CollectiveKind, bytes: usize) -> Result<(), String> {
+pub(super) async fn operate(
+    rank: &SimRank,
+    operation: CollectiveKind,
+    bytes: usize,
+) -> Result<(), String> {
     let comm = &rank.comm;
     let byte = Predefined::new().of(Basic::BYTE).clone();
     let one = || Buffer::phantom(bytes, byte.clone());
@@ -173,6 +177,11 @@ async fn operate(rank: &SimRank, operation: CollectiveKind, bytes: usize) -> Res
         }
         CollectiveKind::Gather => {
             comm.gather(Some(one()), at_root().into(), 0.into(), Lengths::Equal).await
+        }
+        CollectiveKind::Allreduce => {
+            let int = Predefined::new().of(Basic::INT).clone();
+            let integers = || Buffer::phantom(bytes / Basic::INT.size(), int.clone());
+            comm.allreduce(Some(integers()), integers(), Rc::new(NumberSum(Basic::INT))).await
         }
         CollectiveKind::Alltoall => {
             comm.alltoall(Some(all().into()), all().into(), Lengths::Equal).await
