@@ -290,6 +290,21 @@ mod tests {
     use super::*;
 
     #[test]
+    fn spawned_jobs_get_addresses_in_brackets() {
+        let mut options = Options::default();
+        crate::hosts::list("[2001:db8::2]:3,b", &mut options.hosts).unwrap();
+        let (name, text) = for_spawns(&options, &[]).swap_remove(0);
+        assert_eq!(
+            (name.to_str(), text.to_str()),
+            (Some(slot_table::VARIABLE), Some("[2001:db8::2]:3:0,b:1:0"))
+        );
+        let list = slot_table::free_first(&slot_table::decode(text.to_str().unwrap()));
+        let mut hosts = Vec::new();
+        crate::hosts::list(&list, &mut hosts).unwrap();
+        assert_eq!(hosts, options.hosts);
+    }
+
+    #[test]
     fn agents_of_other_versions_are_told_by_their_greeting() {
         let found = |text: &str| other_version(text.as_bytes());
         assert_eq!(found("hello\nweft agent 1\n"), Some("weft agent 1".into()));
