@@ -10,6 +10,7 @@ mod environment;
 pub mod failure_report;
 mod fingerprint;
 mod foreign;
+pub mod host_names;
 mod keyed_hash;
 mod launched_by_rank;
 pub mod limits;

@@ -1,5 +1,5 @@
-//! `mpiexec --agent`: the parent of the ranks on one host of a job. `mpiexec` starts the agent through ssh. Both exchange messages
-//! over the agent's standard input and output. The agent ends its ranks when this connection ends.
+//! `mpiexec --agent`: the parent of the ranks on one host of a job. `mpiexec` starts the agent through ssh or the
+//! command of a batch system. Both exchange messages over the agent's standard input and output. The agent ends its ranks when this connection ends.
 
 use std::env;
 use std::ffi::OsString;
@@ -97,14 +97,21 @@ fn attend(control: UnixStream, inheritance: Inheritance) -> i32 {
         uplink.send(&Up::Failed { rank, cause });
         uplink.send(&Up::Done);
         flush(&uplink);
-        return 126;
+        return reported(&uplink, 126);
     }
     let part = HostPart::share(&share);
     let Share { apps, placement, report_bindings, grace, .. } = share;
     let grace = Duration::from_millis(grace);
     let options = Options { apps, placement, report_bindings, grace, ..Options::default() };
-    let upstream = Upstream::new(uplink, input(), inbox, times);
-    supervisor::supervise(options, Ok(part), Some(upstream), control, inheritance)
+    let upstream = Upstream::new(uplink.clone(), input(), inbox, times);
+    let code = supervisor::supervise(options, Ok(part), Some(upstream), control, inheritance);
+    reported(&uplink, code)
+}
+
+/// Returns the exit code of the agent. After a complete report it is 0: `mpiexec` knows how the ranks ended, and a batch system would
+/// print its own line about any other code.
+fn reported(uplink: &Uplink, code: i32) -> i32 {
+    if uplink.has_reported_end() { 0 } else { code }
 }
 
 /// Sets the environment variables and the working directory to those of `mpiexec`.

@@ -1,5 +1,6 @@
 //! Messages between `mpiexec` and its agents on the hosts of a job, over the agent's standard input and output. The agent's output
-//! begins with a line of text. Then come frames. A frame is a 32-bit length and a message in postcard's format.
+//! begins with a line of text. Then come frames. A frame is a message in postcard's format, as a line: bytes that a line may not
+//! contain are escaped. Batch systems pass output on by lines: srun keeps an incomplete line back, and flux exec stops at a zero byte.
 //!
 //! ```text
 //!   mpiexec                                        agent
@@ -30,9 +31,14 @@ use crate::signs::AliveTimes;
 pub const GREETING: &str = "weft agent ";
 /// First line of an agent of this version: the version of the message format, and the version of the installation, because the
 /// library must be the same on all hosts.
-pub const MAGIC: &str = concat!("weft agent 3 ", env!("CARGO_PKG_VERSION"), "\n");
+pub const MAGIC: &str = concat!("weft agent 4 ", env!("CARGO_PKG_VERSION"), "\n");
 /// Maximum length of a message, in bytes.
 const MAX: usize = 1 << 30;
+/// End of a frame.
+const END: u8 = b'\n';
+/// Byte before an escaped byte, which is changed by [`CHANGE`].
+const ESCAPE: u8 = 0x1b;
+const CHANGE: u8 = 0x40;
 
 /// Part of a job for one host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,27 +132,36 @@ pub enum Up {
 
 /// Encodes a message.
 pub fn encode<T: Serialize>(message: &T) -> Vec<u8> {
-    let mut bytes = vec![0; 4];
     // Serialization into memory fails only for sequences of unknown length. These messages contain no such sequence.
     let body = postcard::to_stdvec(message).unwrap_or_default();
-    bytes[..4].copy_from_slice(&(body.len() as u32).to_le_bytes());
-    bytes.extend(body);
+    let mut bytes = Vec::with_capacity(body.len() + body.len() / 8 + 1);
+    for byte in body {
+        match byte {
+            0 | END | ESCAPE => bytes.extend([ESCAPE, byte ^ CHANGE]),
+            plain => bytes.push(plain),
+        }
+    }
+    bytes.push(END);
     bytes
 }
 
 /// Takes the first message from the front of `buffer`. Returns `None` if the message is incomplete.
 pub fn take<T: DeserializeOwned>(buffer: &mut Vec<u8>) -> Result<Option<T>, String> {
-    let Some(head) = buffer.first_chunk::<4>() else { return Ok(None) };
-    let length = u32::from_le_bytes(*head) as usize;
-    if length > MAX {
-        return Err(format!("a message of {length} bytes, limit {MAX}"));
+    let end = buffer.iter().position(|&byte| byte == END);
+    if end.unwrap_or(buffer.len()) > MAX {
+        return Err(format!("a message of more than {MAX} bytes"));
     }
-    let Some(body) = buffer.get(4..4 + length) else { return Ok(None) };
-    let (message, rest) = postcard::take_from_bytes(body).map_err(|error| error.to_string())?;
+    let Some(end) = end else { return Ok(None) };
+    let mut body = Vec::with_capacity(end);
+    let mut line = buffer.drain(..=end);
+    while let Some(byte) = line.next().filter(|&byte| byte != END) {
+        body.push(if byte == ESCAPE { line.next().unwrap_or(END) ^ CHANGE } else { byte });
+    }
+    drop(line);
+    let (message, rest) = postcard::take_from_bytes(&body).map_err(|error| error.to_string())?;
     if !rest.is_empty() {
         return Err(format!("{} bytes after a message", rest.len()));
     }
-    buffer.drain(..4 + length);
     Ok(Some(message))
 }
 
@@ -158,7 +173,7 @@ mod tests {
     fn samples() -> Vec<Up> {
         vec![
             Up::Host("boot name".into()),
-            Up::Output { rank: 3, error: true, text: vec![0, 255, b'\n'] },
+            Up::Output { rank: 3, error: true, text: (0..=255).collect() },
             Up::Failed { rank: 1, cause: Cause::Signal(Signal::SIGSEGV) },
             Up::Fence { generation: 1, entries: vec![(1, "shm".into(), vec![7; 300])] },
             Up::Seat { rank: 9, view: View { taken: 1, inside: true, fencing: false } },
@@ -180,13 +195,24 @@ mod tests {
     }
 
     #[test]
+    fn frames_are_lines_without_zero_bytes() {
+        for message in samples() {
+            let frame = encode(&message);
+            assert_eq!(frame.iter().position(|&byte| byte == END), Some(frame.len() - 1));
+            assert!(!frame.contains(&0), "{message:?}");
+        }
+    }
+
+    #[test]
     fn nonsense_is_an_error() {
-        assert!(take::<Up>(&mut vec![255; 8]).unwrap_err().contains("limit"));
-        assert!(take::<Up>(&mut vec![1, 0, 0, 0, 200]).is_err());
+        for nonsense in [&b"\xc8\n"[..], b"\n", b"\x1b\n"] {
+            assert!(take::<Up>(&mut nonsense.to_vec()).is_err(), "{nonsense:?}");
+        }
         assert!(take::<Up>(&mut encode(&(Up::Done, 0u8, 0u8))).is_err());
         // Replaces the number of a signal by a number that no signal has.
         let mut wrong = encode(&Up::Failed { rank: 0, cause: Cause::Signal(Signal::SIGHUP) });
-        *wrong.last_mut().unwrap() = 250;
+        let number = wrong.len() - 2;
+        wrong[number] = 250;
         assert!(take::<Up>(&mut wrong).is_err());
     }
 }

@@ -5,9 +5,10 @@ use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use nix::unistd::gethostname;
 use weft_bootstrap::limits::words;
 
+/// Maximum number of processes of a job.
+pub const MAX_RANKS: usize = 1 << 16;
 /// Maximum size of a host file, in bytes.
 const LONGEST: u64 = 16 << 20;
 
@@ -169,14 +170,6 @@ pub fn place(hosts: &[Host], size: usize, map: SlotOrder) -> Result<Vec<usize>, 
         }
     }
     Ok(places)
-}
-
-/// Returns true if `name` is a name of this machine.
-pub fn is_local(name: &str) -> bool {
-    let own = gethostname().unwrap_or_default();
-    let own = own.to_string_lossy();
-    let short = own.split('.').next().unwrap_or_default();
-    ["localhost", "127.0.0.1", "::1", &own, short].contains(&name)
 }
 
 /// Encodes a value for each rank as runs. A run is a value and the number of consecutive ranks that have this value.

@@ -7,14 +7,17 @@
 //!
 //! Ranks stay in the process group of the foreground process, so that the job control of a terminal works without further code.
 //!
-//! For a job on several hosts, a *head* (`head`) replaces the supervisor on this host. Through ssh, it starts an *agent* (`agent`)
-//! on each host: a foreground process and a supervisor of the ranks there. Head and agent exchange messages over the agent's
+//! For a job on several hosts, a *head* (`head`) replaces the supervisor on this host. Through ssh or the command of a batch system
+//! (`allocation`, `agent_command`), it starts an *agent* (`agent`) on each host: a foreground process and a supervisor of the ranks there. Head and agent exchange messages over the agent's
 //! standard input and output (`frames`). So no port is open, and no secret is on a command line. If the connection ends or stays
 //! silent (`signs`), the agent ends its ranks.
 
 #![warn(missing_docs)]
 
 mod agent;
+mod agent_command;
+mod agent_line;
+mod allocation;
 mod clock;
 mod failure;
 mod foreground;
@@ -33,6 +36,7 @@ mod output;
 mod placement;
 mod processes;
 mod service;
+mod show_allocation;
 mod signs;
 mod spawn;
 mod standard_streams;
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
             foreground::run(*options)
         }
         Ok(CommandLine::Agent) => agent::run(),
+        Ok(CommandLine::ShowAllocation(options)) => print(&show_allocation::text(&options)),
         Err(error) => {
             last_words::take_socket();
             complain(format_args!("mpiexec: {error}"));

@@ -1,6 +1,7 @@
 //! The command line. It accepts the options of other MPI launchers: long options with one dash or two, `--option=value`, and
 //! programs separated by `:`.
 
+mod allocated;
 mod names;
 mod placement;
 mod room;
@@ -10,16 +11,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weft_bootstrap::host_names::is_local;
 use weft_bootstrap::slot_table::Limit;
 
-use crate::hosts::{self, Host, SlotOrder, is_local};
+use crate::allocation::Allocation;
+use crate::hosts::{self, Host, MAX_RANKS, SlotOrder};
 use crate::placement::Placement;
 use crate::signs::{self, AliveTimes};
 use names::{Meaning, NAMES};
 use room::room;
-
-/// Maximum number of processes of a job.
-pub const MAX_RANKS: usize = 1 << 16;
 
 /// The variable that names the command which reaches hosts.
 pub const LAUNCH_AGENT: &str = "WEFT_RSH";
@@ -30,7 +30,7 @@ const LAUNCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// One program of the job.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct App {
-    /// Number of processes.
+    /// Number of processes. 0 while the command line is read, if the user has given no number.
     pub count: usize,
     /// Program and arguments.
     pub command: Vec<OsString>,
@@ -57,6 +57,8 @@ pub struct Options {
     pub grace: Duration,
     /// Hosts of the ranks. If empty, all ranks run on this host.
     pub hosts: Vec<Host>,
+    /// Hosts that a batch system has given to this job, if a process may run on another host.
+    pub allocation: Option<Allocation>,
     /// Order in which ranks take the slots of the hosts.
     pub map: SlotOrder,
     /// Command with arguments that is used instead of ssh. The host and a command line are appended.
@@ -89,6 +91,8 @@ pub enum CommandLine {
     Run(Box<Options>),
     /// `--agent`: run the ranks of one host for another `mpiexec`.
     Agent,
+    /// `--show-allocation`: print the hosts that a batch system has given to this job.
+    ShowAllocation(Box<Options>),
     /// `--help`.
     Help,
     /// `--version`.
@@ -202,6 +206,11 @@ impl Parser<'_> {
                 })?);
             }
             Meaning::Agent => return Ok(Some(CommandLine::Agent)),
+            Meaning::ShowAllocation => {
+                let mut options = std::mem::take(options);
+                self.allocate(&mut options)?;
+                return Ok(Some(CommandLine::ShowAllocation(options.into())));
+            }
             Meaning::Ignored(values) => {
                 for _ in 0..values {
                     value()?;
@@ -214,14 +223,14 @@ impl Parser<'_> {
     }
 
     /// Checks the options. Applies options for all programs or hosts to each program or host.
-    fn finish(self) -> Result<Options, String> {
-        let Parser { mut options, mut global, each, get } = self;
-        for host in &mut options.hosts {
-            host.slots = each.unwrap_or(host.slots);
-        }
+    fn finish(mut self) -> Result<Options, String> {
+        let mut options = std::mem::take(&mut self.options);
+        self.allocate(&mut options)?;
+        let Parser { mut global, get, .. } = self;
         global.extend(room(&options, get));
         if options.size() > MAX_RANKS {
-            return Err(format!("{} processes, limit {MAX_RANKS}", options.size()));
+            let size = options.size();
+            return Err(format!("{size} processes, limit {MAX_RANKS}; -n sets another number"));
         }
         options.alive.check()?;
         for app in &mut options.apps {
@@ -278,7 +287,7 @@ pub fn parse(
     alive.interval = time(signs::INTERVAL)?.unwrap_or(alive.interval);
     alive.timeout = time(signs::TIMEOUT)?.unwrap_or(alive.timeout);
     loop {
-        let mut app = App { count: 1, ..App::default() };
+        let mut app = App::default();
         while let Some(argument) = arguments.next_if(|a| a.as_bytes().starts_with(b"-")) {
             if argument == "--" {
                 break;

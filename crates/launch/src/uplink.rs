@@ -16,6 +16,8 @@ struct FrameQueue {
     bytes: Vec<u8>,
     written: usize,
     broken: bool,
+    /// True after [`Up::Done`] was queued.
+    done: bool,
 }
 
 /// Queue of messages. All clones share the same queue.
@@ -26,13 +28,20 @@ impl Uplink {
     /// Creates a queue for `target` with the greeting in it.
     pub fn new(target: BorrowedFd<'static>) -> Self {
         let bytes = MAGIC.as_bytes().to_vec();
-        Uplink(Rc::new(RefCell::new(FrameQueue { target, bytes, written: 0, broken: false })))
+        Uplink(Rc::new(RefCell::new(FrameQueue {
+            target,
+            bytes,
+            written: 0,
+            broken: false,
+            done: false,
+        })))
     }
 
     /// Queues a message.
     pub fn send(&self, message: &Up) {
         let mut queue = self.0.borrow_mut();
         if !queue.broken {
+            queue.done |= *message == Up::Done;
             queue.bytes.extend(encode(message));
         }
     }
@@ -41,6 +50,12 @@ impl Uplink {
     pub fn is_waiting(&self) -> bool {
         let queue = self.0.borrow();
         queue.written < queue.bytes.len()
+    }
+
+    /// Returns true if the end of all ranks was reported, and all messages were written.
+    pub fn has_reported_end(&self) -> bool {
+        let queue = self.0.borrow();
+        queue.done && !queue.broken && queue.written == queue.bytes.len()
     }
 
     /// Returns the descriptor to poll for writing.

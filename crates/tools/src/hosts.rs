@@ -15,6 +15,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{env, fmt, io};
 
 use weft_bootstrap::calls::start_thread;
+use weft_bootstrap::host_names::is_local;
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::nodes::identity;
 
@@ -102,17 +103,10 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// Returns true if `mpiexec` starts processes on this host by itself, unless an agent is given.
-fn is_here(host: &str) -> bool {
-    let own = nix::unistd::gethostname().unwrap_or_default().to_string_lossy().into_owned();
-    let short = own.split('.').next().unwrap_or_default();
-    ["localhost", "127.0.0.1", "::1", &own, short].contains(&host)
-}
-
 /// Returns the command that asks `host` for its facts, through the command `agent` if it is given.
 fn command(host: &str, agent: Option<&str>) -> Result<Command, String> {
     let program = env::current_exe().map_err(|error| format!("this program's path: {error}"))?;
-    let mut command = if agent.is_none() && is_here(host) {
+    let mut command = if agent.is_none() && is_local(host) {
         Command::new(program)
     } else {
         let mut words = agent.unwrap_or(SSH).split_whitespace();

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 pub mod algorithms;
+pub mod allocation;
 pub mod coverage;
 pub mod explain;
 pub mod hosts;

@@ -105,6 +105,28 @@ fn weft_info_tells_of_library_and_machine() {
     }
 }
 
+#[test]
+fn weft_info_tells_of_the_batch_system() {
+    library();
+    let info = |list: &str| {
+        let mut command = Command::new(WEFT);
+        run(command.arg("info").env("SLURM_JOB_NODELIST", list).env_remove("WEFT_RSH"))
+    };
+    let two = info("n[1-2]");
+    for line in [
+        "\n  system     Slurm (SLURM_JOB_NODELIST)\n",
+        "\n  hosts      2 hosts, 2 slots: n1:1, n2:1\n",
+        "\n  agents     srun --nodes=1 --ntasks=1 --nodelist=n1 ",
+    ] {
+        assert!(two.contains(line), "{line}: {two}");
+    }
+    let wrong = info("n[1-");
+    assert!(
+        wrong.contains("\n  mpiexec: the hosts of Slurm: SLURM_JOB_NODELIST=\"n[1-\": "),
+        "{wrong}"
+    );
+}
+
 /// If there are adapters, each is shown; if there are none, the reason.
 #[test]
 fn weft_info_tells_of_rails_or_why_there_are_none() {

@@ -2,7 +2,7 @@
 //! (PMIx) from the wheels of MPICH and Open MPI; a real Slurm (PMI-2 and PMIx) if this machine has one.
 
 use super::jobs::marked;
-use super::slurm::Slurm;
+use super::slurm::{NODES, Slurm, TWO_NODES};
 use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::root;
@@ -164,7 +164,13 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             launchers.push(launcher);
         }
         without_interface(slurm, &hello)?;
-        tally.passed += 1;
+        without_options(slurm, &ours)?;
+        tally.passed += 2;
+        let line = ["salloc", "-Q", "-p", TWO_NODES, "-N", "2", "-n", "3", &ours];
+        let name = "Weft's mpiexec, in a Slurm job of two nodes";
+        let environment = vec![slurm.variable()];
+        // SIGKILL ends salloc, and Slurm then ends the job in its own time.
+        launchers.push(Launcher { environment, ..Launcher::new(name, &line) });
     }
     for launcher in &launchers {
         let outcome = jobs(launcher, &hello, &ring)
@@ -172,7 +178,9 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
             .and_then(|()| spawned(launcher, &spawn))
             .and_then(|()| killed(launcher, &hello));
         outcome.map_err(|error| match &slurm {
-            Some(slurm) if launcher.line[0] == "srun" => format!("{error}\n{}", slurm.logs()),
+            Some(slurm) if ["srun", "salloc"].contains(&&*launcher.line[0]) => {
+                format!("{error}\n{}", slurm.logs())
+            }
             _ => error,
         })?;
         tally.passed += 4;
@@ -343,5 +351,20 @@ fn without_interface(slurm: &Slurm, hello: &Path) -> Result<(), String> {
         return Err(wrong(&launcher, "hello on 2 ranks", &outcome));
     }
     println!("ok   {}: an error that names --mpi=pmi2", launcher.name);
+    Ok(())
+}
+
+/// Tests that our `mpiexec` without options takes all slots of a Slurm job, and starts its processes on the job's nodes.
+fn without_options(slurm: &Slurm, ours: &str) -> Result<(), String> {
+    let mut command = Command::new("salloc");
+    command.args(["-Q", "-p", TWO_NODES, "-N", "2", "-n", "3", ours, "sh", "-c"]);
+    let text = quiet(command.arg("echo $SLURMD_NODENAME").envs([slurm.variable()]))?;
+    let mut nodes: Vec<&str> = text.lines().collect();
+    nodes.sort_unstable();
+    let are_all = nodes.len() == 3 && NODES.iter().all(|node| nodes.contains(node));
+    if !are_all {
+        return Err(format!("mpiexec in a Slurm job of two nodes and three tasks: {nodes:?}"));
+    }
+    println!("ok   Weft's mpiexec, in a Slurm job of two nodes: all slots without options");
     Ok(())
 }

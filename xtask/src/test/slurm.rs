@@ -1,4 +1,4 @@
-//! A Slurm of one node, from Debian's packages, with its own configuration, keys and ports, independent of any Slurm of the
+//! A Slurm of three nodes, all of which are this machine, from Debian's packages, with its own configuration, keys and ports, independent of any Slurm of the
 //! machine.
 
 use super::tools::{quiet, step};
@@ -12,6 +12,10 @@ use std::time::{Duration, Instant};
 const PACKAGES: [&str; 6] =
     ["slurm-wlm", "slurmd", "slurmctld", "munge", "libpmix2", "libpmix-dev"];
 const PROGRAMS: [&str; 5] = ["munged", "mungekey", "slurmctld", "slurmd", "srun"];
+/// Partition of two nodes, whose names are no names of this machine.
+pub const TWO_NODES: &str = "two";
+/// Nodes of the partition.
+pub const NODES: [&str; 2] = ["weft-a", "weft-b"];
 /// Maximum time until the daemons are ready.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -104,6 +108,7 @@ impl Slurm {
         let host = host.split('.').next().unwrap_or_default();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let text = configuration(&self.folder, host, processors, free_ports()?);
+        let nodes = [host, NODES[0], NODES[1]];
         // A killed step leaves files. They must not disturb a later step with the same number.
         let steps = self.folder.join("steps");
         fs::create_dir_all(&steps).map_err(|e| format!("{}: {e}", steps.display()))?;
@@ -112,17 +117,22 @@ impl Slurm {
         {
             fs::write(self.folder.join(file), text).map_err(|e| format!("{file}: {e}"))?;
         }
-        for name in ["ctld", "d"] {
-            let spool = self.folder.join(name);
+        let conf = self.folder.join("slurm.conf");
+        for folder in ["ctld"].iter().chain(&nodes) {
+            let spool = self.folder.join(folder);
             fs::create_dir_all(&spool).map_err(|e| format!("{}: {e}", spool.display()))?;
-            let conf = self.folder.join("slurm.conf");
-            self.daemon(Command::new(format!("slurm{name}")).args(["-D", "-f"]).arg(conf))?;
+        }
+        self.daemon(Command::new("slurmctld").args(["-D", "-f"]).arg(&conf))?;
+        for node in nodes {
+            self.daemon(Command::new("slurmd").args(["-D", "-N", node, "-f"]).arg(&conf))?;
         }
         let (key, value) = self.variable();
-        self.wait(&self.folder.join("slurmd.log"), &|_| {
+        self.wait(&self.folder.join("slurmctld.log"), &|_| {
             let mut sinfo = Command::new("sinfo");
-            sinfo.args(["-h", "-o", "%t"]).env(&key, &value);
-            quiet(&mut sinfo).is_ok_and(|state| state.trim() == "idle")
+            sinfo.args(["-h", "-N", "-o", "%t"]).env(&key, &value);
+            quiet(&mut sinfo).is_ok_and(|states| {
+                states.lines().filter(|state| state.trim() == "idle").count() == nodes.len()
+            })
         })
     }
 
@@ -153,22 +163,28 @@ impl Slurm {
     }
 }
 
-/// Returns two ports of this machine that are free now.
-fn free_ports() -> Result<[u16; 2], String> {
+/// Returns ports of this machine that are free now: for the controller, and for each node.
+fn free_ports() -> Result<[u16; 4], String> {
     let listen = || std::net::TcpListener::bind("127.0.0.1:0").map_err(|e| format!("port: {e}"));
-    let held = [listen()?, listen()?];
-    let port = |l: &std::net::TcpListener| l.local_addr().map(|a| a.port()).unwrap_or_default();
-    Ok([port(&held[0]), port(&held[1])])
+    let held = [listen()?, listen()?, listen()?, listen()?];
+    Ok(held.map(|l| l.local_addr().map(|a| a.port()).unwrap_or_default()))
 }
 
-fn configuration(folder: &Path, host: &str, processors: usize, ports: [u16; 2]) -> String {
+fn configuration(folder: &Path, host: &str, processors: usize, ports: [u16; 4]) -> String {
     let folder = folder.display();
-    let [control, node] = ports;
+    let [control, own, a, b] = ports;
+    let node = |name: &str, port: u16| {
+        format!(
+            "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={processors} \
+             RealMemory=100 State=UNKNOWN\n"
+        )
+    };
+    let nodes = [node(host, own), node(NODES[0], a), node(NODES[1], b)].concat();
+    let [first, second] = NODES;
     format!(
         "ClusterName=weft\n\
          SlurmctldHost={host}(127.0.0.1)\n\
          SlurmctldPort={control}\n\
-         SlurmdPort={node}\n\
          SlurmUser=root\n\
          AuthType=auth/munge\n\
          CredType=cred/munge\n\
@@ -177,15 +193,16 @@ fn configuration(folder: &Path, host: &str, processors: usize, ports: [u16; 2]) 
          TaskPlugin=task/none\n\
          ReturnToService=2\n\
          SlurmctldPidFile={folder}/slurmctld.pid\n\
-         SlurmdPidFile={folder}/slurmd.pid\n\
+         SlurmdPidFile={folder}/%n.pid\n\
          SlurmctldLogFile={folder}/slurmctld.log\n\
-         SlurmdLogFile={folder}/slurmd.log\n\
-         SlurmdSpoolDir={folder}/d\n\
+         SlurmdLogFile={folder}/%n.log\n\
+         SlurmdSpoolDir={folder}/%n\n\
          StateSaveLocation={folder}/ctld\n\
          SelectType=select/cons_tres\n\
          KillWait=2\n\
-         NodeName={host} NodeAddr=127.0.0.1 CPUs={processors} RealMemory=100 State=UNKNOWN\n\
-         PartitionName=p Nodes=ALL Default=YES OverSubscribe=FORCE:64 State=UP\n"
+         {nodes}\
+         PartitionName=p Nodes={host} Default=YES OverSubscribe=FORCE:64 State=UP\n\
+         PartitionName={TWO_NODES} Nodes={first},{second} OverSubscribe=FORCE:64 State=UP\n"
     )
 }
 

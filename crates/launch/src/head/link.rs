@@ -14,15 +14,14 @@ use nix::sys::signal::Signal;
 use weft_bootstrap::limits::explain;
 use weft_bootstrap::slot_table;
 
+use crate::agent_command::AgentLine;
+use crate::agent_line::agent_line;
 use crate::frames::{Down, GREETING, MAGIC, Up, encode, take};
-use crate::hosts::{Host, is_local};
+use crate::hosts::Host;
 use crate::inherited::Inheritance;
 use crate::options::{LAUNCH_AGENT, Options};
 use crate::signs::{self, Pulse};
 
-/// Command that reaches a host by default. With BatchMode, ssh fails if it needs a password, because no user could type the
-/// password.
-const SSH: [&str; 4] = ["ssh", "-x", "-o", "BatchMode=yes"];
 /// Maximum number of bytes of a login shell's output that are skipped before the agent's first line.
 const MAX_GREETING: usize = 64 * 1024;
 
@@ -60,7 +59,10 @@ pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)
     let host = |host: &Host| {
         let on_it = |link: &&Link| link.host == host.name;
         let taken = links.iter().filter(on_it).map(|link| link.ranks.len()).sum();
-        slot_table::HostSlots { name: host.name.clone(), slots: host.slots, taken }
+        // An address with colons needs brackets in a list with slots.
+        let is_address = host.name.contains(':');
+        let name = if is_address { format!("[{}]", host.name) } else { host.name.clone() };
+        slot_table::HostSlots { name, slots: host.slots, taken }
     };
     let hosts: Vec<_> = options.hosts.iter().map(host).collect();
     let mut all = vec![(slot_table::VARIABLE.into(), slot_table::encode(&hosts).into())];
@@ -73,30 +75,6 @@ pub fn for_spawns(options: &Options, links: &[Link]) -> Vec<(OsString, OsString)
     all
 }
 
-/// Returns the command line that starts an agent on `host`.
-fn command(options: &Options, host: &str) -> io::Result<Vec<OsString>> {
-    let program = std::env::current_exe()?;
-    let agent = OsString::from("--agent");
-    let way: Vec<&str> = match &options.launch_agent {
-        Some(words) => words.iter().map(String::as_str).collect(),
-        None if is_local(host) => return Ok(vec![program.into(), agent]),
-        None => SSH.to_vec(),
-    };
-    let mut line: Vec<OsString> = way.into_iter().map(OsString::from).collect();
-    line.extend([host.into(), quote(&program.to_string_lossy()).into(), agent]);
-    Ok(line)
-}
-
-/// Quotes a word for the shell on the other host, because ssh passes the arguments to the shell as one command line.
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
 impl Link {
     /// Starts the command that reaches the host. Returns before the host is reached.
     pub fn start(
@@ -105,8 +83,11 @@ impl Link {
         ranks: Vec<usize>,
         inheritance: Inheritance,
     ) -> io::Result<Link> {
-        let line = command(options, host)?;
+        let AgentLine { words: line, hidden } = agent_line(options, host)?;
         let mut command = Command::new(&line[0]);
+        for name in hidden {
+            command.env_remove(name);
+        }
         command.args(&line[1..]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let prepare = move || {
             // If `mpiexec` dies, the kernel kills the command. The connection to the agent then ends, and the agent ends, too.
@@ -309,19 +290,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_reached_through_ssh_or_the_given_command() {
-        let words = |options: &Options, host: &str| -> Vec<String> {
-            let line = command(options, host).unwrap();
-            line.iter().map(|word| word.to_string_lossy().into_owned()).collect()
-        };
-        let program = quote(&std::env::current_exe().unwrap().to_string_lossy());
+    fn spawned_jobs_get_addresses_in_brackets() {
         let mut options = Options::default();
-        assert_eq!(words(&options, "localhost").last().unwrap(), "--agent");
-        let line = words(&options, "far");
-        assert_eq!(line[..4], SSH);
-        assert_eq!(line[4..], ["far", &program, "--agent"]);
-        options.launch_agent = Some(vec!["rsh".into(), "-n".into()]);
-        assert_eq!(words(&options, "localhost"), ["rsh", "-n", "localhost", &program, "--agent"]);
+        crate::hosts::list("[2001:db8::2]:3,b", &mut options.hosts).unwrap();
+        let (name, text) = for_spawns(&options, &[]).swap_remove(0);
+        assert_eq!(
+            (name.to_str(), text.to_str()),
+            (Some(slot_table::VARIABLE), Some("[2001:db8::2]:3:0,b:1:0"))
+        );
+        let list = slot_table::free_first(&slot_table::decode(text.to_str().unwrap()));
+        let mut hosts = Vec::new();
+        crate::hosts::list(&list, &mut hosts).unwrap();
+        assert_eq!(hosts, options.hosts);
     }
 
     #[test]
@@ -332,11 +312,5 @@ mod tests {
         for other in ["weft agent 1", "weft agent\n", "weft agents\n", "a weft agent 1\n", ""] {
             assert_eq!(found(other), None, "{other:?}");
         }
-    }
-
-    #[test]
-    fn words_for_a_shell() {
-        assert_eq!(quote("/opt/weft-1.0/bin/mpiexec"), "/opt/weft-1.0/bin/mpiexec");
-        assert_eq!(quote("/my dir/it's"), "'/my dir/it'\\''s'");
     }
 }

@@ -24,6 +24,7 @@ pub enum Meaning {
     Universe,
     AliveTimeout,
     Agent,
+    ShowAllocation,
     /// Option that is accepted and ignored, with this number of values.
     Ignored(usize),
     Help,
@@ -61,6 +62,7 @@ pub const NAMES: &[(&str, Meaning)] = &[
     ("alive-interval", Meaning::AliveInterval),
     ("alive-timeout", Meaning::AliveTimeout),
     ("agent", Meaning::Agent),
+    ("show-allocation", Meaning::ShowAllocation),
     ("allow-run-as-root", Meaning::Ignored(0)),
     ("oversubscribe", Meaning::Ignored(0)),
     ("use-hwthread-cpus", Meaning::Ignored(0)),

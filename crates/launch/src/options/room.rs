@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
+use weft_bootstrap::host_names::is_local;
 use weft_bootstrap::slot_table::{self, Limit, Room};
 
 use super::Options;
-use crate::hosts::is_local;
 
 /// Returns the variables that pass the maximum number of processes to each process. Returns none if the maximum is the default.
 pub fn room(
@@ -14,9 +14,10 @@ pub fn room(
 ) -> Vec<(OsString, OsString)> {
     let is_here = options.hosts.iter().all(|host| is_local(&host.name));
     let slots: usize = options.hosts.iter().map(|host| host.slots).sum();
+    // A list of host names without slots sets no limit.
+    let are_counted = slots > options.hosts.len() || options.allocation.is_some();
     let limit = match options.universe {
-        // A list of host names without slots sets no limit.
-        None if is_here && slots > options.hosts.len() => Some(Limit::Processes(slots)),
+        None if is_here && are_counted => Some(Limit::Processes(slots)),
         limit => limit,
     };
     let is_spawned = get(slot_table::PARENT).is_some();

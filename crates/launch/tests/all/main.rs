@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod allocation;
 mod backpressure;
 mod ends;
 mod hosts;

@@ -26,10 +26,31 @@ pub fn mpiexec(line: &[&str]) -> Command {
     command
 }
 
+/// Variables that would choose hosts or the command that reaches them, if the tests run in a batch system's job.
+const OF_BATCH_SYSTEMS: &[&str] = &[
+    "SLURM_JOB_NODELIST",
+    "SLURM_NODELIST",
+    "SLURM_JOB_NODELIST_HET_GROUP_0",
+    "PBS_NODEFILE",
+    "LSB_DJOB_HOSTFILE",
+    "LSB_MCPU_HOSTS",
+    "PE_HOSTFILE",
+    "FLUX_URI",
+    "FLUX_JOB_ID",
+    "K_MPI_JOB_ROLE",
+    "OMPI_MCA_orte_default_hostfile",
+    "I_MPI_HYDRA_HOST_FILE",
+    "HYDRA_HOST_FILE",
+    "WEFT_RSH",
+];
+
 /// Returns `mpiexec` in the group of the test, for tests that leave the group themselves.
 pub fn mpiexec_here(line: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mpiexec"));
     command.args(line.iter().map(|&word| if word == "RANK" { rank() } else { word.into() }));
+    for name in OF_BATCH_SYSTEMS {
+        command.env_remove(name);
+    }
     command.env_remove("WEFT_TIMEOUT").stdin(Stdio::null());
     // A test that runs in the background of a script ignores the signals that interrupt a job.
     let heed = || {

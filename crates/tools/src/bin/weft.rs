@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use weft_io::storage::disk::FileSystemKind;
 use weft_tools::algorithms;
+use weft_tools::allocation;
 use weft_tools::coverage::Coverage;
 use weft_tools::explain;
 use weft_tools::hosts;
@@ -30,7 +31,8 @@ struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Show the library, the header, the machine, what copies cost on it, its rails (adapters) and the settings.
+    /// Show the library, the header, the machine, the hosts that a batch system has given to this job, what copies cost on the
+    /// machine, its rails (adapters) and the settings.
     Info {
         /// List every function of MPI 5.0: `+` works, `-` raises MPI_ERR_UNSUPPORTED_OPERATION.
         #[arg(long)]
@@ -132,6 +134,7 @@ fn info() -> Result<String, String> {
     let mut out = String::new();
     describe_library(&mut out, &tree, &about, &coverage);
     describe_machine(&mut out, &MachineInfo::look());
+    describe_allocation(&mut out);
     describe_copies(&mut out, &library::copies(&tree.library())?);
     describe_rails(&mut out, &library::rails(&tree.library())?);
     describe_files(&mut out);
@@ -178,6 +181,14 @@ fn describe_machine(out: &mut String, machine: &MachineInfo) {
     }
     if let Some(kernel) = &machine.kernel {
         line(out, "kernel", format_args!("Linux {kernel}"));
+    }
+}
+
+/// Describes the hosts on which `mpiexec` would start processes, and the command that would reach them.
+fn describe_allocation(out: &mut String) {
+    out.push_str("\nbatch system: mpiexec without options\n");
+    for each in allocation::lines() {
+        writeln!(out, "  {each}").expect("a string grows");
     }
 }
 
