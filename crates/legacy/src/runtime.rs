@@ -8,6 +8,7 @@ pub mod codes;
 pub mod contents;
 pub mod generalized;
 pub mod standard;
+pub mod unsupported;
 
 use std::ffi::c_int;
 
