@@ -2,10 +2,12 @@
 
 mod argument;
 mod constants;
+mod extensions;
 mod function;
 mod handles;
 mod removed;
 
+use extensions::UnsupportedFunction;
 use std::path::Path;
 use weft_abi_data::{Abi, Kinds, rows};
 
@@ -45,6 +47,8 @@ struct Source {
     abi: Abi,
     kinds: Kinds,
     constants: Vec<LegacyConstant>,
+    /// Functions of either ABI that do not work.
+    unsupported: Vec<UnsupportedFunction>,
 }
 
 impl Source {
@@ -70,7 +74,9 @@ impl Source {
                 fortran: number(fortran),
             }
         });
-        Source { target, abi, kinds, constants: constants.collect() }
+        let unsupported = rows::<5>(&crates.join("legacy/data/unsupported.csv"));
+        let unsupported = unsupported.into_iter().map(UnsupportedFunction::new).collect();
+        Source { target, abi, kinds, constants: constants.collect(), unsupported }
     }
 
     /// Returns a constant's value in the older ABI, if it is a number there.
@@ -85,5 +91,6 @@ pub fn library(target: Target, crates: &Path) -> String {
     let mut out = handles::write(&source);
     out += &constants::write(&source);
     out += &function::write(&source);
-    out + &removed::write(&source)
+    out += &removed::write(&source);
+    out + &extensions::write(&source)
 }

@@ -9,6 +9,7 @@ pub mod contents;
 pub mod generalized;
 pub mod standard;
 pub mod tool_object;
+pub mod unsupported;
 
 use std::ffi::c_int;
 

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod hosts;
 pub mod library;
 pub mod machine;
+pub mod program;
 pub mod settings;
 pub mod sim;
 pub mod topology_table;

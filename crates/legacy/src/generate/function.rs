@@ -60,6 +60,8 @@ const OWN: &[(&str, &str)] = &[
         "callbacks::register_datarep::<Own, i64>(datarep, read_conversion_fn, write_conversion_fn, dtype_file_extent_fn, extra_state)",
     ),
     ("Abi_get_version", "calls::abi_version(abi_major, abi_minor)"),
+    // Which types Fortran has is a question of the standard ABI, whose library is used by several compilers.
+    ("Abi_get_fortran_info", "calls::made::<Own, Info>(info, |to| { if !to.is_null() { *to = constants::MPI_INFO_NULL as usize; } 0 })"),
     ("Get_version", "calls::version::<Own>(version, subversion)"),
     ("Error_class", "codes::class::<Own>(errorcode, errorclass)"),
     (

@@ -13,6 +13,7 @@ use weft_tools::explain;
 use weft_tools::hosts;
 use weft_tools::library::{self, LibraryFacts};
 use weft_tools::machine::MachineInfo;
+use weft_tools::program;
 use weft_tools::settings;
 use weft_tools::sim;
 use weft_tools::topology_table;
@@ -47,6 +48,10 @@ enum Command {
         /// All are asked at once, as mpiexec reaches them (ssh, or WEFT_RSH).
         #[arg(long, value_name = "A,B", conflicts_with_all = ["coverage", "variables", "algorithms"])]
         hosts: Option<String>,
+        /// Say which MPI library a program wants, which file it gets under mpiexec, and what is missing.
+        /// Exit code 1 if a library or a symbol is missing, or if the program wants two MPI libraries.
+        #[arg(long, value_name = "NAME", conflicts_with_all = ["coverage", "variables", "algorithms", "hosts"])]
+        program: Option<String>,
     },
     /// Print this host's facts, for `weft info --hosts` on another host.
     #[command(hide = true)]
@@ -72,10 +77,17 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    let mut code = ExitCode::SUCCESS;
     let text = match Args::parse().command {
         Command::Manual { to } => manual(&to).map_err(|why| (why, 1)),
         Command::HostFacts => hosts::say_facts().map_err(|why| (why, 1)),
         Command::Info { hosts: Some(list), .. } => hosts::info(&list).map_err(|why| (why, 1)),
+        Command::Info { program: Some(name), .. } => program::info(&name)
+            .map(|report| {
+                code = if report.is_complete { code } else { ExitCode::FAILURE };
+                report.text
+            })
+            .map_err(|why| (why, 1)),
         Command::Info { algorithms: true, .. } => Ok(algorithms::list()),
         Command::Info { coverage: true, .. } => list_functions().map_err(|why| (why, 1)),
         Command::Info { variables: true, .. } => list_variables().map_err(|why| (why, 1)),
@@ -106,7 +118,7 @@ fn main() -> ExitCode {
             eprintln!("weft: standard output: {e}");
             ExitCode::FAILURE
         }
-        _ => ExitCode::SUCCESS,
+        _ => code,
     }
 }
 
