@@ -10,7 +10,7 @@ mod staging;
 mod tarball;
 mod wheel;
 
-pub use needs::Glibc;
+pub use needs::{Glibc, glibc};
 pub use portable::Portable;
 
 use std::fs;

@@ -50,6 +50,11 @@ pub fn make(job: &PackageJob) -> Result<PathBuf, String> {
         link(format!("{bin}/{name}"), &root.join(format!("usr/bin/{name}.weft")))?;
     }
     link(format!("{bin}/weft"), &root.join("usr/bin/weft"))?;
+    // The alternative's link needs its folder.
+    link(
+        format!("../../lib/{triplet}/weft/include"),
+        &root.join(format!("usr/include/{triplet}/weft")),
+    )?;
     libraries_are_data(&home.join("lib"))?;
     // Only this library has a name that no other package uses for something else.
     let library = "libmpi_abi.so.1";
