@@ -1,7 +1,7 @@
 //! Makes an MPI installation: bin/, lib/, include/, share/doc/weft/, share/man/.
 
 use crate::files::replace;
-use crate::package::Portable;
+use crate::portable::Portable;
 use crate::root;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

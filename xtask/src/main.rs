@@ -8,8 +8,10 @@ mod house;
 mod install;
 mod layers;
 mod manual;
+mod needs;
 mod net;
 mod package;
+mod portable;
 mod test;
 
 use clap::{Parser, Subcommand};

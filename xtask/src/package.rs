@@ -3,26 +3,17 @@
 //! packages.
 
 mod deb;
+mod job;
 mod licences;
-mod needs;
-mod portable;
 mod staging;
 mod tarball;
 mod wheel;
 
-pub use needs::{Glibc, glibc};
-pub use portable::Portable;
-
+use crate::needs::Glibc;
+use crate::portable::Portable;
+use job::PackageJob;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime};
-
-/// Version of all packages.
-const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Short description of all packages.
-const SUMMARY: &str = "MPI library with the MPI 5.0 standard ABI, mpiexec and compiler wrappers";
 
 /// Installation that becomes a package.
 #[derive(clap::Args)]
@@ -84,39 +75,4 @@ impl PackageFormat {
             PackageFormat::Deb => deb::make(&job),
         }
     }
-}
-
-/// Folders of the construction of a package.
-struct PackageJob<'a> {
-    /// The installation.
-    prefix: &'a Path,
-    /// A folder that is empty at first and is deleted at the end.
-    work: &'a Path,
-    /// The folder of finished packages.
-    dist: &'a Path,
-}
-
-/// Returns the date of all files in packages, in seconds since 1970: that of `SOURCE_DATE_EPOCH` or of the last commit. The same
-/// commit then gives the same packages.
-fn source_date() -> Result<u64, String> {
-    const VARIABLE: &str = "SOURCE_DATE_EPOCH";
-    if let Some(given) = std::env::var_os(VARIABLE) {
-        let seconds = given.to_str().and_then(|text| text.parse().ok());
-        return seconds.ok_or(format!(
-            "{VARIABLE}={} is no number of seconds: unset it",
-            given.to_string_lossy()
-        ));
-    }
-    let mut git = Command::new("git");
-    git.current_dir(crate::root()).args(["log", "-1", "--format=%ct"]);
-    let said = git.output().ok().and_then(|output| String::from_utf8(output.stdout).ok());
-    let now = || SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO).as_secs();
-    Ok(said.and_then(|text| text.trim().parse().ok()).unwrap_or_else(now))
-}
-
-/// Replaces each `@NAME@` in a template of `packaging/` by its value.
-fn filled(template: &str, values: &[(&str, &str)]) -> String {
-    let fill =
-        |text: String, (name, value): &(&str, &str)| text.replace(&format!("@{name}@"), value);
-    values.iter().fold(template.to_owned(), fill)
 }

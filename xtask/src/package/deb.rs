@@ -1,8 +1,10 @@
 //! A package for Debian and Ubuntu. The installation has a folder of its own, and Debian's alternatives link to it, as to MPICH and to
 //! Open MPI.
 
-use super::staging::{files, link, rename, run, write};
-use super::{PackageJob, SUMMARY, VERSION, filled, needs, source_date, staging};
+use super::job::{PackageJob, SUMMARY, VERSION, filled, source_date};
+use super::staging;
+use crate::files::{files, link, rename, run, write};
+use crate::needs;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};

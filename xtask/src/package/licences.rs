@@ -1,6 +1,6 @@
 //! Licences of the crates that the library and the programs contain, from `cargo metadata`.
 
-use super::staging::write;
+use crate::files::write;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;

