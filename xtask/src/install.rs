@@ -1,6 +1,7 @@
 //! Makes an MPI installation: bin/, lib/, include/, share/doc/weft/, share/man/.
 
 use crate::files::replace;
+use crate::portable::Portable;
 use crate::root;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -62,14 +63,24 @@ const DOCUMENTS: [&str; 6] = [
 /// Builds Weft and installs it under `prefix`. Replaces each file in one step, so that programs that use an older installation in
 /// `prefix` continue to run.
 pub fn install(prefix: &Path) -> Result<(), String> {
+    install_from(prefix, None)
+}
+
+/// Installs Weft as [`install`] does, but for systems with an older glibc than that of this machine.
+pub fn install_portable(prefix: &Path, portable: &Portable) -> Result<(), String> {
+    install_from(prefix, Some(portable))
+}
+
+fn install_from(prefix: &Path, portable: Option<&Portable>) -> Result<(), String> {
     let prefix = std::path::absolute(prefix)
         .map_err(|e| format!("the prefix {} is no path: {e}", prefix.display()))?;
     let (present, absent): (Vec<_>, Vec<_>) =
         PROGRAMS.into_iter().partition(|(package, _)| is_member(package));
     // The end of the library's build uses one processor, so the commands are built at the same time.
     let (library, commands) = std::thread::scope(|scope| {
-        let commands = scope.spawn(|| build(BuildProfile::Release, &command_packages()));
-        (build(BuildProfile::Dist, &["weft-abi"]), commands.join().expect("it returns its errors"))
+        let commands = scope.spawn(|| build(BuildProfile::Release, &command_packages(), portable));
+        let library = build(BuildProfile::Dist, &["weft-abi"], portable);
+        (library, commands.join().expect("it returns its errors"))
     });
     let (library, commands) = (library?, commands?);
 
@@ -145,7 +156,7 @@ fn command_packages() -> Vec<&'static str> {
 pub fn test_programs() -> Result<PathBuf, String> {
     let mut packages = command_packages();
     packages.push("weft-abi-tests");
-    build(BuildProfile::Release, &packages)
+    build(BuildProfile::Release, &packages, None)
 }
 
 /// An optimization profile of Cargo.toml.
@@ -168,13 +179,24 @@ impl BuildProfile {
 }
 
 /// Builds `packages` and returns the directory of the results.
-fn build(profile: BuildProfile, packages: &[&str]) -> Result<PathBuf, String> {
+fn build(
+    profile: BuildProfile,
+    packages: &[&str],
+    portable: Option<&Portable>,
+) -> Result<PathBuf, String> {
     // This program is in target/xtask. The directories of the other profiles are next to this directory.
     let exe = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
     let target = exe.ancestors().nth(2).ok_or("xtask does not lie in target/<profile>")?;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(&cargo);
-    command.current_dir(root()).args(["build", "--profile", profile.name()]);
+    let mut command = portable.map_or_else(
+        || {
+            let mut command = Command::new(&cargo);
+            command.arg("build");
+            command
+        },
+        Portable::build_command,
+    );
+    command.current_dir(root()).args(["--profile", profile.name()]);
     // Builds that run at the same time would overwrite each other's progress bars.
     command.env("CARGO_TERM_PROGRESS_WHEN", "never");
     for package in packages {
@@ -185,7 +207,8 @@ fn build(profile: BuildProfile, packages: &[&str]) -> Result<PathBuf, String> {
     if !status.success() {
         return Err("the build failed".into());
     }
-    Ok(target.join(profile.name()))
+    let of_target = portable.map_or("", |_| Portable::TARGET);
+    Ok(target.join(of_target).join(profile.name()))
 }
 
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {

@@ -8,10 +8,14 @@ mod house;
 mod install;
 mod layers;
 mod manual;
+mod needs;
 mod net;
+mod package;
+mod portable;
 mod test;
 
 use clap::{Parser, Subcommand};
+use package::PackageFormat;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -39,6 +43,12 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         prefix: std::path::PathBuf,
     },
+    /// Make a tar archive of an installation, which works in every folder, in target/dist.
+    Tarball(package::PackageArgs),
+    /// Make a wheel `weft-mpi` of an installation for pip, in target/dist.
+    Wheel(package::PackageArgs),
+    /// Make a package of an installation for Debian and Ubuntu, with Debian's alternatives, in target/dist.
+    Deb(package::PackageArgs),
     /// Measure Weft against other MPI libraries, with the programs in bench/.
     Bench(Box<weft_bench::BenchArgs>),
     /// Run the tests: the quick set, the rest, or some stages.
@@ -98,6 +108,9 @@ fn main() -> ExitCode {
         }
         Command::House(args) => house::run(&args),
         Command::Install { prefix } => install::install(&prefix),
+        Command::Tarball(args) => package::run(PackageFormat::Tarball, &args),
+        Command::Wheel(args) => package::run(PackageFormat::Wheel, &args),
+        Command::Deb(args) => package::run(PackageFormat::Deb, &args),
         Command::Bench(args) => {
             weft_bench::run(*args, |built| if built { Ok(demo::prefix()) } else { demo::install() })
         }

@@ -30,6 +30,7 @@ mod memory;
 pub(crate) mod mutation;
 pub(crate) mod network;
 mod open_files;
+mod packages;
 mod peers;
 mod programs;
 mod python;

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-const VERSION: &str = "4.1.2";
+/// Version of mpi4py.
+pub(super) const VERSION: &str = "4.1.2";
 
 /// Packages that mpi4py's tests use if they are installed.
 pub(super) const PACKAGES: [&str; 3] = ["cffi", "pyyaml", "dill"];
