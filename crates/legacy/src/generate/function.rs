@@ -61,7 +61,10 @@ const OWN: &[(&str, &str)] = &[
     ),
     ("Abi_get_version", "calls::abi_version(abi_major, abi_minor)"),
     // Which types Fortran has is a question of the standard ABI, whose library is used by several compilers.
-    ("Abi_get_fortran_info", "calls::made::<Own, Info>(info, |to| { if !to.is_null() { *to = constants::MPI_INFO_NULL as usize; } 0 })"),
+    (
+        "Abi_get_fortran_info",
+        "calls::made::<Own, Info>(info, |to| { if !to.is_null() { *to = constants::MPI_INFO_NULL as usize; } 0 })",
+    ),
     ("Get_version", "calls::version::<Own>(version, subversion)"),
     ("Error_class", "codes::class::<Own>(errorcode, errorclass)"),
     (
