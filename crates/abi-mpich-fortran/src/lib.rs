@@ -12,6 +12,7 @@ mod entry_points {
     use weft_legacy_fortran::runtime::arrays::HandleArray;
     use weft_legacy_fortran::runtime::attributes::{self, PredefinedKeys, Width};
     use weft_legacy_fortran::runtime::callbacks::{self, FunctionState};
+    use weft_legacy_fortran::runtime::sections::{ArrayDescriptor, DatatypeFunctions, Elements, SectionView};
     use weft_legacy_fortran::runtime::texts::{ArgumentLists, LeadingBlanks, Text, TextArray, TextColumn};
     use weft_legacy_fortran::runtime::{Handle, HandleCache, count_from_one, length, slots, store_code};
 

@@ -3,6 +3,7 @@
 mod argument;
 mod entry;
 mod handles;
+mod modern;
 mod removed;
 mod sizes;
 
@@ -68,6 +69,7 @@ pub fn library(target: Target, crates: &Path) -> String {
     let mut out = handles::write(&source);
     out += &entry::write(&source);
     out += &removed::write(&source);
+    out += &modern::write(&source);
     out + &sizes::write(&source)
 }
 

@@ -5,6 +5,7 @@ pub mod attributes;
 pub mod callbacks;
 pub mod duplicates;
 pub mod peers;
+pub mod sections;
 pub mod slots;
 pub mod texts;
 

@@ -1,7 +1,7 @@
 //! The entry points.
 
 use super::argument::{ArgumentRow, argument, rust_name, rust_type};
-use super::{Source, Target};
+use super::{Source, Target, modern};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use weft_fortran::data::Procedure;
@@ -29,31 +29,29 @@ pub struct EntryPoint {
     /// Rust's return type, with the arrow.
     pub result: &'static str,
     pub body: String,
-    /// True if `mpi_f08` has the procedure.
-    pub f08: bool,
+    /// Names that are not made of `name`, for `mpi_f08`.
+    pub further: Vec<String>,
+    /// Entry points of other parameters that call the same body.
+    pub described: String,
 }
 
 /// Returns all names of a procedure that the linker may look for.
-fn spellings(source: &Source, entry: &EntryPoint) -> Vec<String> {
-    let mut all = Vec::new();
+fn spellings(entry: &EntryPoint) -> Vec<String> {
+    let mut all = entry.further.clone();
     for name in [entry.name.clone(), format!("p{}", entry.name)] {
         all.extend([name.clone(), format!("{name}_"), format!("{name}__"), name.to_uppercase()]);
-        // A buffer is passed by its address in this ABI's `mpi_f08`, as in `mpif.h`, and a handle by the address of its number.
-        if source.target == Target::OpenMpi && entry.f08 {
-            all.push(format!("{name}_f08_"));
-        }
     }
     all
 }
 
 /// Writes an entry point under all its names. No name calls another, so that a profiling library sees each call once.
-pub fn all_names(source: &Source, entry: &EntryPoint) -> String {
+pub fn all_names(entry: &EntryPoint) -> String {
     let EntryPoint { parameters, names, result, body, .. } = entry;
     let mut out = format!(
         "const _: () = {{\n    #[inline(never)]\n    unsafe extern \"C\" fn call({parameters}){result} {{\n        \
          // SAFETY: the program keeps MPI's rules for its arguments.\n        unsafe {{ {body} }}\n    }}\n"
     );
-    for name in spellings(source, entry) {
+    for name in spellings(entry) {
         write!(
             out,
             "    #[unsafe(no_mangle)]\n    pub unsafe extern \"C\" fn {name}({parameters}){result} {{\n        \
@@ -61,7 +59,7 @@ pub fn all_names(source: &Source, entry: &EntryPoint) -> String {
         )
         .unwrap();
     }
-    out + "};\n\n"
+    out + &entry.described + "};\n\n"
 }
 
 pub fn write(source: &Source) -> String {
@@ -69,7 +67,7 @@ pub fn write(source: &Source) -> String {
     let mut functions = BTreeMap::new();
     let plain = source.procedures.iter().filter(|p| !p.callback && p.predefined.is_none());
     for procedure in plain.filter(|p| (p.f90 || p.f08) && !is_left_out(&p.name) && p.returns[0].is_some()) {
-        out += &all_names(source, &entry(source, procedure));
+        out += &all_names(&entry(source, procedure));
         functions.insert(procedure.name.clone(), declaration(procedure));
     }
     let declared: String = functions.values().cloned().collect();
@@ -111,7 +109,18 @@ fn entry(source: &Source, procedure: &Procedure) -> EntryPoint {
     let list = declared.iter().map(|(name, kind)| format!("{name}: {kind}")).collect::<Vec<_>>().join(", ");
     let names = declared.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let body = body(source, procedure, &rows);
-    EntryPoint { name: procedure.name.to_lowercase(), parameters: list, names, result, body, f08: procedure.f08 }
+    let name = procedure.name.to_lowercase();
+    let mut entry = EntryPoint { name, parameters: list, names, result, body, further: Vec::new(), described: String::new() };
+    let described = source.target == Target::Mpich && procedure.find("BUFFER").is_some();
+    if procedure.f08 && described {
+        entry.described = modern::described(procedure, &entry);
+    } else if procedure.f08 && procedure.find("C_BUFFER2").is_none() {
+        // Otherwise `mpi_f08` passes the addresses of buffers as `mpif.h` does, and the address of a handle's number.
+        entry.further = modern::names(source, &entry);
+    } else if procedure.f08 {
+        entry.described = modern::detaching(source, &entry);
+    }
+    entry
 }
 
 fn body(source: &Source, procedure: &Procedure, rows: &[(String, ArgumentRow)]) -> String {

@@ -1,7 +1,7 @@
 //! Procedures that the standard no longer has, procedures without a C function, and predefined callbacks.
 
-use super::Source;
 use super::entry::{EntryPoint, all_names};
+use super::{Source, Target, modern};
 use std::fmt::Write;
 
 /// An entry point: its name, its parameters in Rust, and its body.
@@ -81,7 +81,13 @@ pub fn write(source: &Source) -> String {
         out += &written(source, &format!("mpi_{kind}null_delete_fn"), &delete, "store_code(ierror, 0);");
     }
     // The program's name for MPI_CONVERSION_FN_NULL is one of these.
-    let names = ["mpi_conversion_fn_null_", "mpi_conversion_fn_null", "mpi_conversion_fn_null__", "MPI_CONVERSION_FN_NULL"];
+    let names = [
+        "mpi_conversion_fn_null_",
+        "mpi_conversion_fn_null",
+        "mpi_conversion_fn_null__",
+        "MPI_CONVERSION_FN_NULL",
+        "__mpi_f08_callbacks_MOD_mpi_conversion_fn_null",
+    ];
     out.push_str("mod no_conversion {\n    unsafe extern \"C\" {\n");
     for name in names {
         writeln!(out, "        pub fn {name}();").unwrap();
@@ -95,5 +101,14 @@ fn written(source: &Source, name: &str, parameters: &str, body: &str) -> String 
     let names = parameters.split(", ").filter(|p| !p.is_empty()).map(|p| p.split(':').next().expect("a name"));
     let names = names.collect::<Vec<_>>().join(", ");
     let (name, parameters, body) = (name.to_owned(), parameters.to_owned(), body.to_owned());
-    all_names(source, &EntryPoint { name, parameters, names, result: "", body, f08: true })
+    let mut entry = EntryPoint { name, parameters, names, result: "", body, further: Vec::new(), described: String::new() };
+    entry.further = modern::names(source, &entry);
+    if entry.name.ends_with("_fn") || entry.name.ends_with("_fn_null") {
+        entry.further.push(format!("__mpi_f08_callbacks_MOD_{}", entry.name));
+    }
+    // The module's procedure with a descriptor does nothing with its argument.
+    if entry.name == "mpi_f_sync_reg" && source.target == Target::Mpich {
+        entry.further.extend(["mpi_f_sync_reg_f08ts_", "pmpir_f_sync_reg_f08ts_"].map(str::to_owned));
+    }
+    all_names(&entry)
 }
