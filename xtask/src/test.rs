@@ -23,6 +23,7 @@ mod job_start;
 mod jobs;
 mod lanes;
 mod launchers;
+mod legacy_fortran;
 mod limits;
 mod man;
 mod memory;

@@ -34,10 +34,12 @@ pub struct TextBlock {
 
 /// Common block of `MPI_BOTTOM`, `MPI_IN_PLACE` and `MPI_STATUS_IGNORE`.
 #[unsafe(no_mangle)]
-pub static mut mpipriv1_: BufferBlock = BufferBlock { bottom: 0, in_place: 0, status_ignore: [0; STATUS_NUMBERS] };
+pub static mut mpipriv1_: BufferBlock =
+    BufferBlock { bottom: 0, in_place: 0, status_ignore: [0; STATUS_NUMBERS] };
 /// Common block of `MPI_STATUSES_IGNORE` and `MPI_ERRCODES_IGNORE`.
 #[unsafe(no_mangle)]
-pub static mut mpipriv2_: ArrayBlock = ArrayBlock { statuses_ignore: [0; STATUS_NUMBERS], errcodes_ignore: 0 };
+pub static mut mpipriv2_: ArrayBlock =
+    ArrayBlock { statuses_ignore: [0; STATUS_NUMBERS], errcodes_ignore: 0 };
 /// Common block of `MPI_ARGVS_NULL` and `MPI_ARGV_NULL`.
 #[unsafe(no_mangle)]
 pub static mut mpiprivc_: TextBlock = TextBlock { argvs_null: 0, argv_null: 0 };
@@ -122,7 +124,11 @@ pub fn status(at: *mut c_int) -> *mut c_int {
         (&raw mut MPIR_F08_MPI_STATUS_IGNORE_OBJ).cast(),
         (&raw mut MPIR_F08_MPI_STATUSES_IGNORE_OBJ).cast(),
     ];
-    if at == one || at == many || modern.contains(&at) { without_provenance_mut(STATUS_IGNORE) } else { at }
+    if at == one || at == many || modern.contains(&at) {
+        without_provenance_mut(STATUS_IGNORE)
+    } else {
+        at
+    }
 }
 
 /// Returns the address of weights in C.
@@ -132,14 +138,19 @@ pub fn weights(at: *mut c_int) -> *mut c_int {
     if at == &raw mut mpifcmb5_ || at == &raw mut __mpi_f08_link_constants_MOD_mpi_unweighted {
         return unweighted;
     }
-    let is_empty = at == &raw mut mpifcmb9_ || at == &raw mut __mpi_f08_link_constants_MOD_mpi_weights_empty;
+    let is_empty =
+        at == &raw mut mpifcmb9_ || at == &raw mut __mpi_f08_link_constants_MOD_mpi_weights_empty;
     if is_empty { empty } else { at }
 }
 
 /// Returns the address of error codes in C.
 pub fn error_codes(at: *mut c_int) -> *mut c_int {
     let old = member(&raw mut mpipriv2_, offset_of!(ArrayBlock, errcodes_ignore));
-    if at == old || at == &raw mut __mpi_f08_link_constants_MOD_mpi_errcodes_ignore { null_mut() } else { at }
+    if at == old || at == &raw mut __mpi_f08_link_constants_MOD_mpi_errcodes_ignore {
+        null_mut()
+    } else {
+        at
+    }
 }
 
 /// Returns true if the address of arguments means MPI_ARGV_NULL or MPI_ARGVS_NULL.

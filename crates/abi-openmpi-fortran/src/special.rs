@@ -81,7 +81,11 @@ pub fn weights(at: *mut c_int) -> *mut c_int {
     if at == &raw mut mpi_fortran_unweighted_ {
         return without_provenance_mut(UNWEIGHTED);
     }
-    if at == &raw mut mpi_fortran_weights_empty_ { without_provenance_mut(WEIGHTS_EMPTY) } else { at }
+    if at == &raw mut mpi_fortran_weights_empty_ {
+        without_provenance_mut(WEIGHTS_EMPTY)
+    } else {
+        at
+    }
 }
 
 /// Returns the address of error codes in C.

@@ -14,7 +14,7 @@ use weft_fortran::data::{Procedure, procedures};
 
 /// An older ABI.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target {
+pub enum OlderBinding {
     /// MPICH's: handles are the same numbers in both languages, except those of files.
     Mpich,
     /// Open MPI's: handles are numbers in Fortran and addresses in C.
@@ -22,34 +22,38 @@ pub enum Target {
 }
 
 /// A constant of the older ABI in C and in Fortran.
-struct LegacyConstant {
+struct BindingConstant {
     name: String,
     c: Option<i64>,
     fortran: Option<i64>,
 }
 
 /// The data from which the entry points of one older ABI are generated.
-struct Source {
-    target: Target,
+struct BindingSource {
+    target: OlderBinding,
     procedures: Vec<Procedure>,
-    constants: Vec<LegacyConstant>,
+    constants: Vec<BindingConstant>,
 }
 
-impl Source {
-    fn read(target: Target, crates: &Path) -> Source {
+impl BindingSource {
+    fn read(target: OlderBinding, crates: &Path) -> BindingSource {
         let all = rows::<7>(&crates.join("legacy/data/legacy.csv"));
-        let constants = all.into_iter().map(|[name, _, mpich, mpich_fortran, open, _, open_fortran]| {
-            let (c, fortran) = match target {
-                Target::Mpich => (mpich, mpich_fortran),
-                Target::OpenMpi => (open, open_fortran),
-            };
-            LegacyConstant { name, c: c.parse().ok(), fortran: fortran.parse().ok() }
-        });
-        Source { target, constants: constants.collect(), procedures: procedures() }
+        let constants =
+            all.into_iter().map(|[name, _, mpich, mpich_fortran, open, _, open_fortran]| {
+                let (c, fortran) = match target {
+                    OlderBinding::Mpich => (mpich, mpich_fortran),
+                    OlderBinding::OpenMpi => (open, open_fortran),
+                };
+                BindingConstant { name, c: c.parse().ok(), fortran: fortran.parse().ok() }
+            });
+        BindingSource { target, constants: constants.collect(), procedures: procedures() }
     }
 
-    fn constant(&self, name: &str) -> &LegacyConstant {
-        self.constants.iter().find(|c| c.name == name).unwrap_or_else(|| panic!("no constant {name}"))
+    fn constant(&self, name: &str) -> &BindingConstant {
+        self.constants
+            .iter()
+            .find(|c| c.name == name)
+            .unwrap_or_else(|| panic!("no constant {name}"))
     }
 
     /// Returns a constant's value in C.
@@ -59,13 +63,13 @@ impl Source {
 
     /// Returns true if C has Fortran's numbers as handles of a class.
     fn is_number(&self, class: &str) -> bool {
-        self.target == Target::Mpich && class != "File"
+        self.target == OlderBinding::Mpich && class != "File"
     }
 }
 
 /// Returns the text of a library's generated module. `crates` is the folder of all crates.
-pub fn library(target: Target, crates: &Path) -> String {
-    let source = Source::read(target, crates);
+pub fn library(target: OlderBinding, crates: &Path) -> String {
+    let source = BindingSource::read(target, crates);
     let mut out = handles::write(&source);
     out += &entry::write(&source);
     out += &removed::write(&source);
@@ -81,9 +85,17 @@ pub fn link(out: &Path, name: &str, face: &str) {
     let mut compiler = Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".into()));
     compiler.args(["-shared", "-nostdlib"]).arg(format!("-Wl,-soname,{face}"));
     let status = compiler.arg("-o").arg(&empty).arg(&code).status();
-    assert!(status.is_ok_and(|status| status.success()), "the C compiler cannot link {face}; set CC to a C compiler");
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "the C compiler cannot link {face}; set CC to a C compiler"
+    );
     let empty = empty.display();
-    for argument in [format!("-Wl,-soname,{name}"), "-Wl,--no-as-needed".into(), format!("{empty}"), "-Wl,-rpath,$ORIGIN".into()] {
+    for argument in [
+        format!("-Wl,-soname,{name}"),
+        "-Wl,--no-as-needed".into(),
+        format!("{empty}"),
+        "-Wl,-rpath,$ORIGIN".into(),
+    ] {
         println!("cargo::rustc-cdylib-link-arg={argument}");
     }
 }

@@ -13,14 +13,14 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A handle of the older ABI, as C has it.
-pub trait Handle: Copy + 'static {
+pub trait NumberedHandle: Copy + 'static {
     /// A value that no handle has.
     const NOTHING: Self;
     /// Returns the handle of Fortran's number.
     fn of(number: c_int) -> Self;
     /// Returns Fortran's number.
     fn number(self) -> c_int;
-    /// Returns true if the handle is [`Handle::NOTHING`].
+    /// Returns true if the handle is [`NumberedHandle::NOTHING`].
     fn is_nothing(self) -> bool;
 }
 

@@ -1,15 +1,19 @@
 //! The entry points.
 
-use super::argument::{ArgumentRow, argument, rust_name, rust_type};
-use super::{Source, Target, modern};
+use super::argument::{ParameterRow, argument, rust_name, rust_type};
+use super::{BindingSource, OlderBinding, modern};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use weft_fortran::data::Procedure;
 
 /// Procedures of the standard ABI alone, and those that [`super::removed`] and [`super::sizes`] write.
 fn is_left_out(name: &str) -> bool {
-    let by_hand = ["MPI_Sizeof", "MPI_F_sync_reg", "MPI_Status_f082f", "MPI_Status_f2f08"].contains(&name);
-    by_hand || name.starts_with("MPI_Abi_") || name.ends_with("_toint") || name.ends_with("_fromint")
+    let by_hand =
+        ["MPI_Sizeof", "MPI_F_sync_reg", "MPI_Status_f082f", "MPI_Status_f2f08"].contains(&name);
+    by_hand
+        || name.starts_with("MPI_Abi_")
+        || name.ends_with("_toint")
+        || name.ends_with("_fromint")
 }
 
 /// Procedures after which a communicator of MPI_Comm_idup may be complete.
@@ -62,11 +66,13 @@ pub fn all_names(entry: &EntryPoint) -> String {
     out + &entry.described + "};\n\n"
 }
 
-pub fn write(source: &Source) -> String {
+pub fn write(source: &BindingSource) -> String {
     let mut out = String::new();
     let mut functions = BTreeMap::new();
     let plain = source.procedures.iter().filter(|p| !p.callback && p.predefined.is_none());
-    for procedure in plain.filter(|p| (p.f90 || p.f08) && !is_left_out(&p.name) && p.returns[0].is_some()) {
+    for procedure in
+        plain.filter(|p| (p.f90 || p.f08) && !is_left_out(&p.name) && p.returns[0].is_some())
+    {
         out += &all_names(&entry(source, procedure));
         functions.insert(procedure.name.clone(), declaration(procedure));
     }
@@ -90,12 +96,13 @@ fn returned(procedure: &Procedure) -> &'static str {
     }
 }
 
-fn entry(source: &Source, procedure: &Procedure) -> EntryPoint {
+fn entry(source: &BindingSource, procedure: &Procedure) -> EntryPoint {
     let parameters = procedure.parameters.iter().filter(|p| !p.large_only && p.kind != "VARARGS");
-    let rows: Vec<(String, ArgumentRow)> =
+    let rows: Vec<(String, ParameterRow)> =
         parameters.map(|p| (rust_name(&p.name), argument(source, procedure, p))).collect();
     let shown = rows.iter().filter(|(_, row)| !row.declare.is_empty());
-    let mut declared: Vec<_> = shown.map(|(name, row)| (name.clone(), row.declare.clone())).collect();
+    let mut declared: Vec<_> =
+        shown.map(|(name, row)| (name.clone(), row.declare.clone())).collect();
     if procedure.has_error() {
         declared.push(("ierror".to_owned(), "*mut c_int".to_owned()));
     }
@@ -106,42 +113,66 @@ fn entry(source: &Source, procedure: &Procedure) -> EntryPoint {
         (_, "f64") => " -> f64",
         _ => " -> isize",
     };
-    let list = declared.iter().map(|(name, kind)| format!("{name}: {kind}")).collect::<Vec<_>>().join(", ");
+    let list = declared
+        .iter()
+        .map(|(name, kind)| format!("{name}: {kind}"))
+        .collect::<Vec<_>>()
+        .join(", ");
     let names = declared.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
     let body = body(source, procedure, &rows);
     let name = procedure.name.to_lowercase();
-    let mut entry = EntryPoint { name, parameters: list, names, result, body, further: Vec::new(), described: String::new() };
-    let described = source.target == Target::Mpich && procedure.find("BUFFER").is_some();
+    let mut entry = EntryPoint {
+        name,
+        parameters: list,
+        names,
+        result,
+        body,
+        further: Vec::new(),
+        described: String::new(),
+    };
+    let described = source.target == OlderBinding::Mpich && procedure.find("BUFFER").is_some();
     if procedure.f08 && described {
         entry.described = modern::described(procedure, &entry);
     } else if procedure.f08 && procedure.find("C_BUFFER2").is_none() {
         // Otherwise `mpi_f08` passes the addresses of buffers as `mpif.h` does, and the address of a handle's number.
         entry.further = modern::names(source, &entry);
+        entry.further.extend(modern::extension_names(source, procedure));
     } else if procedure.f08 {
         entry.described = modern::detaching(source, &entry);
     }
     entry
 }
 
-fn body(source: &Source, procedure: &Procedure, rows: &[(String, ArgumentRow)]) -> String {
+fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, ParameterRow)]) -> String {
     let pass = rows.iter().map(|(_, row)| row.pass.as_str()).collect::<Vec<_>>().join(", ");
     let call = format!("P{}({pass})", procedure.name);
     if !procedure.has_error() {
         return if returned(procedure) == "c_int" { format!("{call};") } else { call };
     }
-    let joined = |text: fn(&ArgumentRow) -> &str| {
-        rows.iter().map(|(_, row)| text(row)).filter(|text| !text.is_empty()).collect::<Vec<_>>().join(" ")
+    let joined = |text: fn(&ParameterRow) -> &str| {
+        rows.iter()
+            .map(|(_, row)| text(row))
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let (before, after) = (joined(|row| &row.before), joined(|row| &row.after));
     // With numbers as handles, the C library itself stores the communicator later.
     let (before, call, after) = match source.target {
-        Target::OpenMpi if procedure.name.starts_with("MPI_Comm_idup") => {
+        OlderBinding::OpenMpi if procedure.name.starts_with("MPI_Comm_idup") => {
             let call = call.replace("&raw mut newcomm_c", "place");
-            let after = rows.iter().filter(|(name, _)| name != "newcomm").map(|(_, row)| row.after.as_str());
+            let after = rows
+                .iter()
+                .filter(|(name, _)| name != "newcomm")
+                .map(|(_, row)| row.after.as_str());
             let before = before.replace("let mut newcomm_c = Comm::NOTHING;", "");
-            (before, format!("duplicates::begin(newcomm, |place| {call})"), after.collect::<Vec<_>>().join(" "))
+            (
+                before,
+                format!("duplicates::begin(newcomm, |place| {call})"),
+                after.collect::<Vec<_>>().join(" "),
+            )
         }
-        Target::OpenMpi if completes(&procedure.name) => {
+        OlderBinding::OpenMpi if completes(&procedure.name) => {
             (before, call, format!("{after} duplicates::store_complete::<Comm>();"))
         }
         _ => (before, call, after),

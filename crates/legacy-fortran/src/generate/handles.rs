@@ -1,6 +1,6 @@
 //! Classes of handles, keys of attributes, and numbers that the entry points compare with.
 
-use super::{Source, Target};
+use super::{BindingSource, OlderBinding};
 use std::fmt::Write;
 
 /// Classes of handles in Rust, the standard's word for the kind of such parameters, and the part of the names of conversions.
@@ -44,7 +44,7 @@ const CAPACITIES: [&str; 8] = [
     "MPI_UNDEFINED",
 ];
 
-pub fn write(source: &Source) -> String {
+pub fn write(source: &BindingSource) -> String {
     let mut out = String::new();
     for (class, _, _) in CLASSES {
         out += &handle(source, class);
@@ -57,7 +57,7 @@ pub fn write(source: &Source) -> String {
     out
 }
 
-fn handle(source: &Source, class: &str) -> String {
+fn handle(source: &BindingSource, class: &str) -> String {
     let part = CLASSES.iter().find(|row| row.0 == class).expect("a class").2;
     let (kind, nothing) = match source.is_number(class) {
         true => ("c_int", "c_int::MIN + 1"),
@@ -74,21 +74,26 @@ fn handle(source: &Source, class: &str) -> String {
                 "static CACHE: HandleCache = HandleCache::new();\n        \
                  // SAFETY: the function takes any number.\n        {class}(CACHE.get(number, |number| unsafe {{ PMPI_{part}_f2c(number) }}.0))"
             ),
-            format!("// SAFETY: the function takes any handle.\n        unsafe {{ PMPI_{part}_c2f(self) }}"),
+            format!(
+                "// SAFETY: the function takes any handle.\n        unsafe {{ PMPI_{part}_c2f(self) }}"
+            ),
         ),
     };
     format!(
         "/// `MPI_{class}`\n#[repr(transparent)]\n#[derive(Clone, Copy)]\npub struct {class}(pub {kind});\n{conversions}\
-         impl Handle for {class} {{\n    const NOTHING: {class} = {class}({nothing});\n    #[inline(always)]\n    \
+         impl NumberedHandle for {class} {{\n    const NOTHING: {class} = {class}({nothing});\n    #[inline(always)]\n    \
          fn of(number: c_int) -> {class} {{\n        {of}\n    }}\n    #[inline(always)]\n    fn number(self) -> c_int {{\n        {number}\n    }}\n    \
          #[inline(always)]\n    fn is_nothing(self) -> bool {{\n        self.0 == Self::NOTHING.0\n    }}\n}}\n\n"
     )
 }
 
-fn keys(source: &Source) -> String {
-    let fortran = |name: &str| source.constant(name).fortran.unwrap_or_else(|| panic!("{name} is no number in Fortran"));
+fn keys(source: &BindingSource) -> String {
+    let fortran = |name: &str| {
+        source.constant(name).fortran.unwrap_or_else(|| panic!("{name} is no number in Fortran"))
+    };
     let all = INT_KEYS.iter().chain(&["MPI_WIN_SIZE", "MPI_WIN_BASE"]);
-    let numbers: Vec<_> = all.map(|name| format!("({}, {})", fortran(name), source.c(name))).collect();
+    let numbers: Vec<_> =
+        all.map(|name| format!("({}, {})", fortran(name), source.c(name))).collect();
     let ints: Vec<_> = INT_KEYS.iter().map(|name| fortran(name).to_string()).collect();
     format!(
         "static KEYS: PredefinedKeys = PredefinedKeys {{\n    numbers: &[{}],\n    ints: &[{}],\n    aint: {},\n}};\n\n",
@@ -99,12 +104,21 @@ fn keys(source: &Source) -> String {
 }
 
 /// Writes the queries about communicators. Only arrays of handles need their lengths.
-fn queries(source: &Source) -> String {
-    if source.target == Target::Mpich {
+fn queries(source: &BindingSource) -> String {
+    if source.target == OlderBinding::Mpich {
         return String::new();
     }
-    let one = ["Comm_test_inter", "Comm_size", "Comm_remote_size", "Comm_rank", "Topo_test", "Cartdim_get"];
-    let declared = one.map(|name| format!("    fn PMPI_{name}(comm: Comm, number: *mut c_int) -> c_int;\n")).concat();
+    let one = [
+        "Comm_test_inter",
+        "Comm_size",
+        "Comm_remote_size",
+        "Comm_rank",
+        "Topo_test",
+        "Cartdim_get",
+    ];
+    let declared = one
+        .map(|name| format!("    fn PMPI_{name}(comm: Comm, number: *mut c_int) -> c_int;\n"))
+        .concat();
     format!(
         "mod query {{\n    use super::*;\n    #[allow(clashing_extern_declarations)]\n    unsafe extern \"C\" {{\n{declared}    \
          fn PMPI_Graph_neighbors_count(comm: Comm, rank: c_int, number: *mut c_int) -> c_int;\n    \

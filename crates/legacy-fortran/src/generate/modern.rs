@@ -4,17 +4,37 @@
 use super::argument::rust_name;
 use super::entry::EntryPoint;
 use super::handles::CLASSES;
-use super::{Source, Target};
+use super::{BindingSource, OlderBinding};
 use std::fmt::Write;
 use weft_fortran::data::Procedure;
 
 /// Returns the names of an entry point for `mpi_f08`.
-pub fn names(source: &Source, entry: &EntryPoint) -> Vec<String> {
+pub fn names(source: &BindingSource, entry: &EntryPoint) -> Vec<String> {
     let name = &entry.name;
     match source.target {
-        Target::OpenMpi => vec![format!("{name}_f08_"), format!("p{name}_f08_")],
-        Target::Mpich => vec![format!("{name}_f08_"), format!("{}_f08_", name.replacen("mpi", "pmpir", 1))],
+        OlderBinding::OpenMpi => vec![format!("{name}_f08_"), format!("p{name}_f08_")],
+        OlderBinding::Mpich => {
+            vec![format!("{name}_f08_"), format!("{}_f08_", name.replacen("mpi", "pmpir", 1))]
+        }
     }
+}
+
+/// Returns the names of Open MPI's extension for persistent collective operations, which became a part of the standard.
+pub fn extension_names(source: &BindingSource, procedure: &Procedure) -> Vec<String> {
+    let is_collective =
+        procedure.name.ends_with("_init") && procedure.find("COMMUNICATOR").is_some();
+    let is_collective = is_collective && procedure.find("INFO").is_some();
+    if source.target != OlderBinding::OpenMpi
+        || !is_collective
+        || procedure.find("PARTITION").is_some()
+    {
+        return Vec::new();
+    }
+    let name = procedure.name.to_lowercase().replacen("mpi_", "mpix_", 1);
+    ["", "_", "__", "_f08_"]
+        .iter()
+        .flat_map(|end| [format!("{name}{end}"), format!("p{name}{end}")])
+        .collect()
 }
 
 /// Returns the names of MPICH's entry points with descriptors.
@@ -39,7 +59,8 @@ fn buffers(procedure: &Procedure) -> Vec<DescribedBuffer> {
         let datatype = own.iter().find(|p| p.kind == "DATATYPE")?;
         let plain = [count, datatype].iter().all(|p| !p.is_array());
         // A reduction needs the datatype itself, and both buffers need the same count.
-        let only = procedure.find("OPERATION").is_none() && all.iter().filter(|p| p.kind == "BUFFER").count() <= 2;
+        let only = procedure.find("OPERATION").is_none()
+            && all.iter().filter(|p| p.kind == "BUFFER").count() <= 2;
         (plain && only).then(|| [rust_name(&count.name), rust_name(&datatype.name)])
     };
     let buffers = all.iter().enumerate().filter(|(_, p)| p.kind == "BUFFER");
@@ -49,11 +70,18 @@ fn buffers(procedure: &Procedure) -> Vec<DescribedBuffer> {
 /// Writes the entry points with descriptors over `call`, the body of the entry point with addresses.
 pub fn described(procedure: &Procedure, entry: &EntryPoint) -> String {
     let EntryPoint { parameters, names, .. } = entry;
-    let (mut parameters, mut names, mut before) = (parameters.clone(), format!("{names},"), String::new());
+    let (mut parameters, mut names, mut before) =
+        (parameters.clone(), format!("{names},"), String::new());
     for DescribedBuffer { name, elements } in buffers(procedure) {
-        parameters = parameters.replacen(&format!("{name}: *mut c_void"), &format!("{name}: *const ArrayDescriptor"), 1);
+        parameters = parameters.replacen(
+            &format!("{name}: *mut c_void"),
+            &format!("{name}: *const ArrayDescriptor"),
+            1,
+        );
         let given = match &elements {
-            Some([count, datatype]) => format!("Some(Elements {{ count: {count}, datatype: {datatype} }})"),
+            Some([count, datatype]) => {
+                format!("Some(BufferElements {{ count: {count}, datatype: {datatype} }})")
+            }
             None => "None".to_owned(),
         };
         write!(
@@ -74,7 +102,8 @@ pub fn described(procedure: &Procedure, entry: &EntryPoint) -> String {
     }
     let names = names.trim_end_matches(',');
     if !procedure.has_error() || before.is_empty() {
-        before = before.replace("return store_code(ierror, refuse_section", "return drop(refuse_section");
+        before = before
+            .replace("return store_code(ierror, refuse_section", "return drop(refuse_section");
     }
     let mut out = String::new();
     for name in descriptor_names(&entry.name) {
@@ -89,13 +118,14 @@ pub fn described(procedure: &Procedure, entry: &EntryPoint) -> String {
 }
 
 /// Writes the entry points that return the address of a detached buffer: a `C_PTR`, which `mpif.h` cannot receive.
-pub fn detaching(source: &Source, entry: &EntryPoint) -> String {
+pub fn detaching(source: &BindingSource, entry: &EntryPoint) -> String {
     let EntryPoint { parameters, body, .. } = entry;
     // The C function stores at the program's variable, if there is one.
-    let body = body.replace("let _ = buffer_addr; let mut buffer_addr_c: *mut c_void = null_mut();", "");
+    let body =
+        body.replace("let _ = buffer_addr; let mut buffer_addr_c: *mut c_void = null_mut();", "");
     let body = body.replace("(&raw mut buffer_addr_c).cast()", "buffer_addr");
     let mut all = names(source, entry);
-    if source.target == Target::OpenMpi {
+    if source.target == OlderBinding::OpenMpi {
         let name = entry.name.replacen("mpi_", "ompi_", 1);
         all.extend([format!("{name}_f08"), format!("p{name}_f08")]);
     }
@@ -109,7 +139,7 @@ pub fn detaching(source: &Source, entry: &EntryPoint) -> String {
 }
 
 /// Writes comparisons of handles, which are structures of a number.
-pub fn write(source: &Source) -> String {
+pub fn write(source: &BindingSource) -> String {
     let mut out = String::new();
     let mut add = |name: String, operator: &str| {
         write!(
@@ -122,14 +152,19 @@ pub fn write(source: &Source) -> String {
     for (class, _, _) in CLASSES {
         let class = class.to_lowercase();
         match source.target {
-            Target::OpenMpi => {
+            OlderBinding::OpenMpi => {
                 add(format!("__mpi_f08_types_MOD_ompi_{class}_op_eq"), "==");
                 add(format!("__mpi_f08_types_MOD_ompi_{class}_op_ne"), "!=");
             }
-            Target::Mpich => {
-                for (form, operator) in
-                    [("eq", "=="), ("neq", "!="), ("f08_eq_f", "=="), ("f08_neq_f", "!="), ("f_eq_f08", "=="), ("f_neq_f08", "!=")]
-                {
+            OlderBinding::Mpich => {
+                for (form, operator) in [
+                    ("eq", "=="),
+                    ("neq", "!="),
+                    ("f08_eq_f", "=="),
+                    ("f08_neq_f", "!="),
+                    ("f_eq_f08", "=="),
+                    ("f_neq_f08", "!="),
+                ] {
                     add(format!("__mpi_f08_types_MOD_mpi_{class}_{form}"), operator);
                 }
                 add(format!("__mpi_constants_MOD_{class}eq"), "==");
@@ -137,7 +172,7 @@ pub fn write(source: &Source) -> String {
             }
         }
     }
-    if source.target == Target::Mpich {
+    if source.target == OlderBinding::Mpich {
         out += DATATYPES;
     }
     out

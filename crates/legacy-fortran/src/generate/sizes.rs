@@ -1,6 +1,6 @@
 //! MPI_Sizeof: in the modules of the older ABIs, a procedure for each type, and for each rank of an array.
 
-use super::{Source, Target};
+use super::{BindingSource, OlderBinding};
 use std::fmt::Write;
 
 /// Types as Open MPI's module names them, and their sizes in bytes.
@@ -26,7 +26,7 @@ const MODULE_TYPES: [(&str, usize); 9] =
 /// Highest rank of an array in Fortran.
 const MOST_RANKS: usize = 15;
 
-pub fn write(source: &Source) -> String {
+pub fn write(source: &BindingSource) -> String {
     let mut out = String::new();
     let mut add = |name: &str, bytes: usize| {
         write!(
@@ -37,17 +37,21 @@ pub fn write(source: &Source) -> String {
         .unwrap();
     };
     match source.target {
-        Target::OpenMpi => {
+        OlderBinding::OpenMpi => {
             for (name, bytes) in TYPES {
                 for prefix in ["", "p"] {
                     add(&format!("{prefix}mpi_sizeof_{name}_scalar_"), bytes);
-                    (1..=MOST_RANKS).for_each(|rank| add(&format!("{prefix}mpi_sizeof_{name}_r{rank}_"), bytes));
+                    (1..=MOST_RANKS).for_each(|rank| {
+                        add(&format!("{prefix}mpi_sizeof_{name}_r{rank}_"), bytes)
+                    });
                 }
             }
         }
-        Target::Mpich => {
+        OlderBinding::Mpich => {
             for (name, bytes) in MODULE_TYPES {
-                ["", "v"].iter().for_each(|array| add(&format!("__mpi_sizeofs_MOD_mpi_sizeof_{name}{array}"), bytes));
+                ["", "v"].iter().for_each(|array| {
+                    add(&format!("__mpi_sizeofs_MOD_mpi_sizeof_{name}{array}"), bytes)
+                });
             }
         }
     }

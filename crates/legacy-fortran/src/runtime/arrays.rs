@@ -1,6 +1,6 @@
 //! Arrays of handles.
 
-use super::Handle;
+use super::NumberedHandle;
 use smallvec::SmallVec;
 use std::ffi::c_int;
 
@@ -8,25 +8,25 @@ use std::ffi::c_int;
 const INLINE: usize = 32;
 
 /// An array of handles, of which Fortran has the numbers.
-pub struct HandleArray<H: Handle> {
+pub struct NumberedHandles<H: NumberedHandle> {
     numbers: *mut c_int,
     handles: SmallVec<[H; INLINE]>,
 }
 
-impl<H: Handle> HandleArray<H> {
+impl<H: NumberedHandle> NumberedHandles<H> {
     /// Converts an array of numbers.
     ///
     /// # Safety
     /// `numbers` has `len` elements.
-    pub unsafe fn read(numbers: *mut c_int, len: usize) -> HandleArray<H> {
+    pub unsafe fn read(numbers: *mut c_int, len: usize) -> NumberedHandles<H> {
         // SAFETY: the array has `len` elements: the caller promises it.
         let handles = (0..len).map(|i| H::of(unsafe { *numbers.add(i) })).collect();
-        HandleArray { numbers, handles }
+        NumberedHandles { numbers, handles }
     }
 
     /// Begins an array that is only written.
-    pub fn room(numbers: *mut c_int, len: usize) -> HandleArray<H> {
-        HandleArray { numbers, handles: SmallVec::from_elem(H::NOTHING, len) }
+    pub fn room(numbers: *mut c_int, len: usize) -> NumberedHandles<H> {
+        NumberedHandles { numbers, handles: SmallVec::from_elem(H::NOTHING, len) }
     }
 
     /// Returns the address for the C function.

@@ -1,7 +1,7 @@
 //! Attributes (MPI 5.0, section 19.3.7): C sets and gets addresses, Fortran integers. An integer that Fortran sets lies here, and C
 //! gets its address; an address that C sets is the integer that Fortran gets.
 
-use super::Handle;
+use super::NumberedHandle;
 use super::callbacks::FunctionState;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -11,20 +11,20 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 /// An integer of an attribute: the type that Fortran's function has.
 pub trait AttributeInteger: Copy + 'static {
-    const WIDTH: Width;
+    const WIDTH: IntegerWidth;
     fn wide(self) -> isize;
     fn narrow(value: isize) -> Self;
 }
 
 /// Type of the integer that C finds at an attribute's address.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Width {
+pub enum IntegerWidth {
     Int,
     Aint,
 }
 
 impl AttributeInteger for c_int {
-    const WIDTH: Width = Width::Int;
+    const WIDTH: IntegerWidth = IntegerWidth::Int;
     fn wide(self) -> isize {
         self as isize
     }
@@ -34,7 +34,7 @@ impl AttributeInteger for c_int {
 }
 
 impl AttributeInteger for isize {
-    const WIDTH: Width = Width::Aint;
+    const WIDTH: IntegerWidth = IntegerWidth::Aint;
     fn wide(self) -> isize {
         self
     }
@@ -46,7 +46,7 @@ impl AttributeInteger for isize {
 /// An integer that Fortran has set. On a little-endian processor, the `int` that C may read is its first half.
 struct KeptInteger {
     key: c_int,
-    width: Width,
+    width: IntegerWidth,
     value: Box<isize>,
 }
 
@@ -59,7 +59,7 @@ fn kept<R>(run: impl FnOnce(&mut HashMap<usize, KeptInteger>) -> R) -> R {
 }
 
 /// Keeps an integer, and returns the address that C gets.
-pub fn keep(key: c_int, value: isize, width: Width) -> *mut c_void {
+pub fn keep(key: c_int, value: isize, width: IntegerWidth) -> *mut c_void {
     let value = Box::new(value);
     let address = (&raw const *value).expose_provenance();
     kept(|all| all.insert(address, KeptInteger { key, width, value }));
@@ -98,7 +98,8 @@ impl PredefinedKeys {
     pub unsafe fn value(&self, key: c_int, address: *mut c_void) -> isize {
         if self.ints.contains(&key) {
             // SAFETY: such attributes are addresses of an `int`.
-            return unsafe { *with_exposed_provenance::<c_int>(address.expose_provenance()) } as isize;
+            return unsafe { *with_exposed_provenance::<c_int>(address.expose_provenance()) }
+                as isize;
         }
         if self.aint == key {
             // SAFETY: such attributes are addresses of an `MPI_Aint`.
@@ -110,18 +111,20 @@ impl PredefinedKeys {
 
 /// Returns the value of an attribute that the program has set.
 fn set_value(key: c_int, address: *mut c_void) -> isize {
-    let found = kept(|all| all.get(&address.addr()).filter(|one| one.key == key).map(|one| *one.value));
+    let found =
+        kept(|all| all.get(&address.addr()).filter(|one| one.key == key).map(|one| *one.value));
     found.unwrap_or(address.addr() as isize)
 }
 
-type CopyFunction<I> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut I, *mut I, *mut I, *mut c_int, *mut c_int);
+type CopyFunction<I> =
+    unsafe extern "C" fn(*mut c_int, *mut c_int, *mut I, *mut I, *mut I, *mut c_int, *mut c_int);
 type DeleteFunction<I> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut I, *mut I, *mut c_int);
 
 /// Calls Fortran's function that copies an attribute.
 ///
 /// # Safety
 /// `state` is a [`FunctionState`] whose first function copies attributes; `new` and `flag` may be written.
-pub unsafe extern "C" fn copied<H: Handle, I: AttributeInteger>(
+pub unsafe extern "C" fn copied<H: NumberedHandle, I: AttributeInteger>(
     handle: H,
     mut key: c_int,
     state: *mut c_void,
@@ -136,11 +139,21 @@ pub unsafe extern "C" fn copied<H: Handle, I: AttributeInteger>(
         let (mut number, mut extra) = (handle.number(), I::narrow(state.extra()));
         let (mut from, mut to) = (I::narrow(set_value(key, value)), I::narrow(0));
         let (mut copies, mut code) = (0, 0);
-        copy(&raw mut number, &raw mut key, &raw mut extra, &raw mut from, &raw mut to, &raw mut copies, &raw mut code);
+        copy(
+            &raw mut number,
+            &raw mut key,
+            &raw mut extra,
+            &raw mut from,
+            &raw mut to,
+            &raw mut copies,
+            &raw mut code,
+        );
         flag.write(c_int::from(copies != 0));
         if code == 0 && copies != 0 {
             // The copy is like its original: an integer of Fortran, or an address.
-            let width = kept(|all| all.get(&value.addr()).filter(|one| one.key == key).map(|one| one.width));
+            let width = kept(|all| {
+                all.get(&value.addr()).filter(|one| one.key == key).map(|one| one.width)
+            });
             let address = with_exposed_provenance_mut(to.wide() as usize);
             let address = width.map_or(address, |width| keep(key, to.wide(), width));
             new.cast::<*mut c_void>().write(address);
@@ -153,7 +166,7 @@ pub unsafe extern "C" fn copied<H: Handle, I: AttributeInteger>(
 ///
 /// # Safety
 /// `state` is a [`FunctionState`] whose second function deletes attributes.
-pub unsafe extern "C" fn deleted<H: Handle, I: AttributeInteger>(
+pub unsafe extern "C" fn deleted<H: NumberedHandle, I: AttributeInteger>(
     handle: H,
     mut key: c_int,
     value: *mut c_void,

@@ -1,6 +1,6 @@
 //! Functions of Fortran that have a state: those of generalized requests and of data representations.
 
-use super::Handle;
+use super::NumberedHandle;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 
@@ -59,8 +59,15 @@ type Query = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
 type Free = unsafe extern "C" fn(*mut isize, *mut c_int);
 type Cancel = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
 type Extent = unsafe extern "C" fn(*mut c_int, *mut isize, *mut isize, *mut c_int);
-type Convert =
-    unsafe extern "C" fn(*mut c_void, *mut c_int, *mut c_int, *mut c_void, *mut i64, *mut isize, *mut c_int);
+type Convert = unsafe extern "C" fn(
+    *mut c_void,
+    *mut c_int,
+    *mut c_int,
+    *mut c_void,
+    *mut i64,
+    *mut isize,
+    *mut c_int,
+);
 
 /// Calls Fortran's function that fills in the status of a generalized request.
 ///
@@ -111,7 +118,11 @@ pub unsafe extern "C" fn cancelled(state: *mut c_void, mut complete: c_int) -> c
 ///
 /// # Safety
 /// `state` is a [`FunctionState`] with the functions of a data representation; `extent` may be written.
-pub unsafe extern "C" fn extended<D: Handle>(datatype: D, extent: *mut isize, state: *mut c_void) -> c_int {
+pub unsafe extern "C" fn extended<D: NumberedHandle>(
+    datatype: D,
+    extent: *mut isize,
+    state: *mut c_void,
+) -> c_int {
     let (mut number, mut code) = (datatype.number(), 0);
     // SAFETY: the caller promises it.
     unsafe {
@@ -126,7 +137,7 @@ pub unsafe extern "C" fn extended<D: Handle>(datatype: D, extent: *mut isize, st
 ///
 /// # Safety
 /// As for [`extended`].
-pub unsafe extern "C" fn converted<D: Handle, const WHICH: usize>(
+pub unsafe extern "C" fn converted<D: NumberedHandle, const WHICH: usize>(
     user: *mut c_void,
     datatype: D,
     mut count: c_int,

@@ -1,25 +1,28 @@
 //! Communicators of MPI_Comm_idup. The C library stores the handle in memory of this library when the request completes; the
 //! program's variable gets the number then.
 
-use super::{Handle, store_code};
+use super::{NumberedHandle, store_code};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// A communicator that may not be complete: the place of its handle and that of its number.
-struct Pending {
+struct PendingDuplicate {
     handle: usize,
     number: usize,
 }
 
-static PENDING: Mutex<Vec<Pending>> = Mutex::new(Vec::new());
+static PENDING: Mutex<Vec<PendingDuplicate>> = Mutex::new(Vec::new());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// Starts a duplication. `start` gets the place of the handle.
 ///
 /// # Safety
 /// `number` may be written until the request is complete.
-pub unsafe fn begin<C: Handle>(number: *mut c_int, start: impl FnOnce(*mut C) -> c_int) -> c_int {
+pub unsafe fn begin<C: NumberedHandle>(
+    number: *mut c_int,
+    start: impl FnOnce(*mut C) -> c_int,
+) -> c_int {
     let place = Box::into_raw(Box::new(C::NOTHING));
     let code = start(place);
     if code != 0 {
@@ -27,7 +30,8 @@ pub unsafe fn begin<C: Handle>(number: *mut c_int, start: impl FnOnce(*mut C) ->
         drop(unsafe { Box::from_raw(place) });
         return code;
     }
-    let pending = Pending { handle: place.expose_provenance(), number: number.expose_provenance() };
+    let pending =
+        PendingDuplicate { handle: place.expose_provenance(), number: number.expose_provenance() };
     PENDING.lock().unwrap_or_else(PoisonError::into_inner).push(pending);
     COUNT.fetch_add(1, Ordering::Release);
     store_complete::<C>();
@@ -35,7 +39,7 @@ pub unsafe fn begin<C: Handle>(number: *mut c_int, start: impl FnOnce(*mut C) ->
 }
 
 /// Stores the numbers of communicators whose handles are there.
-pub fn store_complete<C: Handle>() {
+pub fn store_complete<C: NumberedHandle>() {
     if COUNT.load(Ordering::Acquire) == 0 {
         return;
     }

@@ -1,6 +1,6 @@
 //! Numbers of processes with which a collective operation exchanges data: lengths of arrays of datatypes.
 
-use super::Handle;
+use super::NumberedHandle;
 use std::ffi::c_int;
 
 type Number<C> = unsafe extern "C" fn(C, *mut c_int) -> c_int;
@@ -22,13 +22,13 @@ pub struct CommQueries<C> {
 
 /// The processes of a collective operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Peers {
+pub enum PeerGroup {
     All,
     Destinations,
     Sources,
 }
 
-impl<C: Handle> CommQueries<C> {
+impl<C: NumberedHandle> CommQueries<C> {
     fn ask(&self, comm: C, query: Number<C>) -> c_int {
         let mut number = 0;
         // SAFETY: the query takes any handle, and the pointer may be written.
@@ -39,15 +39,17 @@ impl<C: Handle> CommQueries<C> {
     }
 
     /// Returns the number of peers. It is 0 for a handle that the library refuses, which then refuses the operation, too.
-    pub fn count(&self, comm: C, peers: Peers) -> usize {
+    pub fn count(&self, comm: C, peers: PeerGroup) -> usize {
         super::length(match peers {
-            Peers::All if self.ask(comm, self.is_inter) != 0 => self.ask(comm, self.remote_size),
-            Peers::All => self.ask(comm, self.size),
-            Peers::Destinations | Peers::Sources => self.neighbors(comm, peers),
+            PeerGroup::All if self.ask(comm, self.is_inter) != 0 => {
+                self.ask(comm, self.remote_size)
+            }
+            PeerGroup::All => self.ask(comm, self.size),
+            PeerGroup::Destinations | PeerGroup::Sources => self.neighbors(comm, peers),
         })
     }
 
-    fn neighbors(&self, comm: C, peers: Peers) -> c_int {
+    fn neighbors(&self, comm: C, peers: PeerGroup) -> c_int {
         let topology = self.ask(comm, self.topology);
         let (mut sources, mut destinations, mut weighted) = (0, 0, 0);
         // SAFETY: the queries take any handle, and the pointers may be written.
@@ -59,11 +61,16 @@ impl<C: Handle> CommQueries<C> {
                     return sources;
                 }
                 _ if topology == self.dist_graph => {
-                    (self.dist_neighbors)(comm, &raw mut sources, &raw mut destinations, &raw mut weighted);
+                    (self.dist_neighbors)(
+                        comm,
+                        &raw mut sources,
+                        &raw mut destinations,
+                        &raw mut weighted,
+                    );
                 }
                 _ => {}
             }
         }
-        if peers == Peers::Sources { sources } else { destinations }
+        if peers == PeerGroup::Sources { sources } else { destinations }
     }
 }

@@ -6,14 +6,14 @@ use std::ffi::{c_int, c_void};
 /// Bounds of a dimension.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-struct Dimension {
+struct ArrayDimension {
     /// Distance of two elements, in spans.
     stride: isize,
     lower: isize,
     upper: isize,
 }
 
-impl Dimension {
+impl ArrayDimension {
     fn extent(&self) -> isize {
         (self.upper - self.lower + 1).max(0)
     }
@@ -30,7 +30,7 @@ pub struct ArrayDescriptor {
     kind: i8,
     attribute: i16,
     span: isize,
-    dimensions: [Dimension; 0],
+    dimensions: [ArrayDimension; 0],
 }
 
 /// Functions of the C library that make datatypes. Handles are numbers in this ABI.
@@ -45,7 +45,7 @@ pub struct DatatypeFunctions {
 
 /// Count and datatype of a buffer. Some procedures have none for a buffer, or a count for each process.
 #[derive(Clone, Copy)]
-pub struct Elements {
+pub struct BufferElements {
     pub count: *const c_int,
     pub datatype: *const c_int,
 }
@@ -53,7 +53,7 @@ pub struct Elements {
 /// A buffer as C gets it.
 pub struct SectionView {
     at: *mut c_void,
-    given: Option<Elements>,
+    given: Option<BufferElements>,
     /// The datatype of a section with gaps, and the number 1.
     made: Option<(c_int, c_int)>,
     functions: &'static DatatypeFunctions,
@@ -66,21 +66,22 @@ impl SectionView {
     /// The descriptor is gfortran's; the elements may be read.
     pub unsafe fn of(
         descriptor: *const ArrayDescriptor,
-        given: Option<Elements>,
+        given: Option<BufferElements>,
         functions: &'static DatatypeFunctions,
     ) -> Option<SectionView> {
         // SAFETY: the caller promises it. As many dimensions follow as the rank says.
         unsafe {
             let array = &*descriptor;
-            let first = (&raw const (*descriptor).dimensions).cast::<Dimension>();
-            let dimensions: Vec<_> = (0..array.rank.max(0) as usize).map(|i| *first.add(i)).collect();
+            let first = (&raw const (*descriptor).dimensions).cast::<ArrayDimension>();
+            let dimensions: Vec<_> =
+                (0..array.rank.max(0) as usize).map(|i| *first.add(i)).collect();
             let span = if array.span == 0 { array.element_bytes as isize } else { array.span };
             let mut view = SectionView { at: array.base, given, made: None, functions };
             if !has_gaps(&dimensions, array.element_bytes as isize, span) {
                 return Some(view);
             }
-            let Elements { count, datatype } = given?;
-            let shape = Shape { dimensions, span, element_bytes: array.element_bytes };
+            let BufferElements { count, datatype } = given?;
+            let shape = SectionShape { dimensions, span, element_bytes: array.element_bytes };
             view.made = Some((make(functions, &shape, *count, *datatype)?, 1));
             Some(view)
         }
@@ -118,14 +119,14 @@ impl Drop for SectionView {
 }
 
 /// Dimensions of a section with gaps.
-struct Shape {
-    dimensions: Vec<Dimension>,
+struct SectionShape {
+    dimensions: Vec<ArrayDimension>,
     span: isize,
     element_bytes: usize,
 }
 
 /// Returns true if elements that follow each other are not adjacent in memory. The last dimension may have no upper bound.
-fn has_gaps(dimensions: &[Dimension], element_bytes: isize, span: isize) -> bool {
+fn has_gaps(dimensions: &[ArrayDimension], element_bytes: isize, span: isize) -> bool {
     let mut expected = element_bytes;
     for (i, dimension) in dimensions.iter().enumerate() {
         let extent = dimension.extent();
@@ -142,7 +143,7 @@ fn has_gaps(dimensions: &[Dimension], element_bytes: isize, span: isize) -> bool
 }
 
 /// Returns the offsets of the first `count` elements in bytes.
-fn offsets(shape: &Shape, count: usize) -> Vec<isize> {
+fn offsets(shape: &SectionShape, count: usize) -> Vec<isize> {
     let offset = |mut index: isize| {
         shape.dimensions.iter().fold(0, |sum, dimension| {
             let extent = dimension.extent().max(1);
@@ -155,7 +156,12 @@ fn offsets(shape: &Shape, count: usize) -> Vec<isize> {
 }
 
 /// Makes the datatype of `count` elements of `datatype` in a section.
-unsafe fn make(functions: &DatatypeFunctions, shape: &Shape, count: c_int, datatype: c_int) -> Option<c_int> {
+unsafe fn make(
+    functions: &DatatypeFunctions,
+    shape: &SectionShape,
+    count: c_int,
+    datatype: c_int,
+) -> Option<c_int> {
     let mut temporary = Vec::new();
     // SAFETY: the functions are the C library's, and the pointers are of this function.
     let made = unsafe {
@@ -176,18 +182,30 @@ unsafe fn make(functions: &DatatypeFunctions, shape: &Shape, count: c_int, datat
         let code = (functions.contiguous)((bytes / size) as c_int, datatype, &raw mut new);
         let element = push(code, new)?;
         let wanted = count as usize * size / bytes;
-        let all: isize = shape.dimensions.iter().map(Dimension::extent).product();
+        let all: isize = shape.dimensions.iter().map(ArrayDimension::extent).product();
         if wanted as isize == all {
             shape.dimensions.iter().try_fold(element, |inner, dimension| {
                 let mut new = 0;
                 let distance = dimension.stride * shape.span;
-                let code = (functions.hvector)(dimension.extent() as c_int, 1, distance, inner, &raw mut new);
+                let code = (functions.hvector)(
+                    dimension.extent() as c_int,
+                    1,
+                    distance,
+                    inner,
+                    &raw mut new,
+                );
                 push(code, new)
             })
         } else {
             let mut places = offsets(shape, wanted);
             let mut new = 0;
-            let code = (functions.hindexed_block)(wanted as c_int, 1, places.as_mut_ptr(), element, &raw mut new);
+            let code = (functions.hindexed_block)(
+                wanted as c_int,
+                1,
+                places.as_mut_ptr(),
+                element,
+                &raw mut new,
+            );
             push(code, new)
         }
     };
@@ -206,8 +224,8 @@ unsafe fn make(functions: &DatatypeFunctions, shape: &Shape, count: c_int, datat
 mod tests {
     use super::*;
 
-    fn dimension(stride: isize, upper: isize) -> Dimension {
-        Dimension { stride, lower: 1, upper }
+    fn dimension(stride: isize, upper: isize) -> ArrayDimension {
+        ArrayDimension { stride, lower: 1, upper }
     }
 
     #[test]
@@ -222,7 +240,11 @@ mod tests {
 
     #[test]
     fn offsets_follow_the_dimensions() {
-        let shape = Shape { dimensions: vec![dimension(2, 2), dimension(10, 3)], span: 4, element_bytes: 4 };
+        let shape = SectionShape {
+            dimensions: vec![dimension(2, 2), dimension(10, 3)],
+            span: 4,
+            element_bytes: 4,
+        };
         assert_eq!(offsets(&shape, 5), [0, 8, 40, 48, 80]);
     }
 }

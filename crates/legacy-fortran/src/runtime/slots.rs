@@ -1,6 +1,6 @@
 //! Functions of Fortran without a state, operators and error handlers: a C function for each, from a store of them.
 
-use super::Handle;
+use super::NumberedHandle;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::sync::{Mutex, PoisonError};
@@ -25,7 +25,9 @@ impl SlotTable {
     fn slot(&self, function: usize, use_of: &str) -> usize {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(slot) = all.iter().position(|&taken| taken == 0 || taken == function) else {
-            eprintln!("weft: the program passes more than {SLOTS} different Fortran functions to {use_of}; use fewer functions");
+            eprintln!(
+                "weft: the program passes more than {SLOTS} different Fortran functions to {use_of}; use fewer functions"
+            );
             std::process::abort();
         };
         all[slot] = function;
@@ -40,7 +42,7 @@ static HANDLERS: [SlotTable; 4] = [const { SlotTable::new() }; 4];
 type Operator = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut c_int);
 type Handler = unsafe extern "C" fn(*mut c_int, *mut c_int);
 
-unsafe extern "C" fn reduced<D: Handle, const SLOT: usize>(
+unsafe extern "C" fn reduced<D: NumberedHandle, const SLOT: usize>(
     left: *mut c_void,
     right: *mut c_void,
     count: *mut c_int,
@@ -53,7 +55,10 @@ unsafe extern "C" fn reduced<D: Handle, const SLOT: usize>(
     }
 }
 
-unsafe extern "C" fn handled<H: Handle, const KIND: usize, const SLOT: usize>(object: *mut H, code: *mut c_int) {
+unsafe extern "C" fn handled<H: NumberedHandle, const KIND: usize, const SLOT: usize>(
+    object: *mut H,
+    code: *mut c_int,
+) {
     // SAFETY: the slot has a function of this type, by `handler`. The library's pointers are valid.
     unsafe {
         let mut number = (*object).number();
@@ -83,13 +88,13 @@ type Reduction<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *
 type ErrorFunction<H> = unsafe extern "C" fn(*mut H, *mut c_int);
 
 /// Returns a C function that calls Fortran's operator.
-pub fn operator<D: Handle>(function: usize) -> usize {
+pub fn operator<D: NumberedHandle>(function: usize) -> usize {
     let slot = OPERATORS.slot(function, "MPI_Op_create");
     all_slots!(Reduction<D>, reduced<D>)[slot / 8][slot % 8] as usize
 }
 
 /// Returns a C function that calls Fortran's error handler for objects of `KIND`, whose handles are `H`.
-pub fn handler<H: Handle, const KIND: usize>(function: usize) -> usize {
+pub fn handler<H: NumberedHandle, const KIND: usize>(function: usize) -> usize {
     let slot = HANDLERS[KIND].slot(function, "functions that create error handlers");
     all_slots!(ErrorFunction<H>, handled<H, KIND>)[slot / 8][slot % 8] as usize
 }

@@ -34,23 +34,23 @@ unsafe fn stripped<'a>(text: *const c_char, len: usize, leading: LeadingBlanks) 
 }
 
 /// A text for a C function, or from a C function.
-pub struct Text(SmallVec<[u8; INLINE]>);
+pub struct PaddedText(SmallVec<[u8; INLINE]>);
 
-impl Text {
+impl PaddedText {
     /// Converts a text of the program.
     ///
     /// # Safety
     /// `text` has `len` bytes.
-    pub unsafe fn read(text: *const c_char, len: usize, leading: LeadingBlanks) -> Text {
+    pub unsafe fn read(text: *const c_char, len: usize, leading: LeadingBlanks) -> PaddedText {
         // SAFETY: the caller promises it.
         let mut bytes = SmallVec::from_slice(unsafe { stripped(text, len, leading) });
         bytes.push(0);
-        Text(bytes)
+        PaddedText(bytes)
     }
 
     /// Begins a text that the C function writes, of `capacity` bytes with the NUL.
-    pub fn room(capacity: usize) -> Text {
-        Text(SmallVec::from_elem(0, capacity.max(1)))
+    pub fn room(capacity: usize) -> PaddedText {
+        PaddedText(SmallVec::from_elem(0, capacity.max(1)))
     }
 
     /// Returns the address for the C function.
@@ -76,7 +76,7 @@ impl Text {
 pub struct TextArray {
     pointers: Vec<*mut c_char>,
     /// Owners of what the pointers point to.
-    _texts: Vec<Text>,
+    _texts: Vec<PaddedText>,
 }
 
 /// An array of texts in Fortran's memory.
@@ -101,14 +101,14 @@ impl TextArray {
         while count.is_none_or(|count| texts.len() < super::length(count)) {
             let text = first.wrapping_add(texts.len() * step * len);
             // SAFETY: the text lies in the array: the caller promises it.
-            let text = unsafe { Text::read(text, len, LeadingBlanks::Trim) };
+            let text = unsafe { PaddedText::read(text, len, LeadingBlanks::Trim) };
             if count.is_none() && text.0.len() == 1 {
                 break;
             }
             texts.push(text);
         }
         // The bytes of a short text lie in `texts`, which does not grow any more.
-        let mut pointers: Vec<_> = texts.iter_mut().map(Text::pass).collect();
+        let mut pointers: Vec<_> = texts.iter_mut().map(PaddedText::pass).collect();
         pointers.push(null_mut());
         TextArray { pointers, _texts: texts }
     }
@@ -153,7 +153,12 @@ mod tests {
     fn blanks_are_no_part_of_a_text() {
         let text = c" ab  ".as_ptr();
         // SAFETY: the text has five bytes before the NUL.
-        let both = unsafe { [Text::read(text, 5, LeadingBlanks::Keep), Text::read(text, 5, LeadingBlanks::Trim)] };
+        let both = unsafe {
+            [
+                PaddedText::read(text, 5, LeadingBlanks::Keep),
+                PaddedText::read(text, 5, LeadingBlanks::Trim),
+            ]
+        };
         assert_eq!(both.map(|text| text.0.to_vec()), [b" ab\0".to_vec(), b"ab\0".to_vec()]);
     }
 
@@ -162,7 +167,7 @@ mod tests {
         let mut to = [b'x'; 6];
         // SAFETY: `to` has more bytes than each length.
         unsafe {
-            let text = Text::read(c"abc".as_ptr(), 3, LeadingBlanks::Keep);
+            let text = PaddedText::read(c"abc".as_ptr(), 3, LeadingBlanks::Keep);
             text.store(to.as_mut_ptr().cast(), 5);
             assert_eq!(&to, b"abc  x");
             text.store(to.as_mut_ptr().cast(), 2);
