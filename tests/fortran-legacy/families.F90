@@ -67,7 +67,7 @@ subroutine messages(rank, next, before)
   integer, intent(in) :: rank, next, before
   ! Calls change the buffers of earlier calls.
   integer, volatile :: a(8), b(8)
-  integer :: req(2), sts(MPI_STATUS_SIZE, 2), st(MPI_STATUS_SIZE), n, ierr, message
+  integer :: req(2), sts(MPI_STATUS_SIZE, 2), st(MPI_STATUS_SIZE), box(MPI_STATUS_SIZE + 1), n, ierr, message
   double precision :: t
   logical :: flag
   t = MPI_Wtime()
@@ -86,6 +86,11 @@ subroutine messages(rank, next, before)
   call check(b(2) == before, 'profiling name')
   call MPI_Recv(b, 1, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD, st, ierr)
   call check(st(MPI_SOURCE) == MPI_PROC_NULL .and. st(MPI_TAG) == MPI_ANY_TAG, 'no process')
+  ! A status may begin at any integer.
+  do n = 1, 2
+    call MPI_Recv(b, 1, MPI_INTEGER, MPI_PROC_NULL, 0, MPI_COMM_WORLD, box(n:), ierr)
+    call check(box(n - 1 + MPI_SOURCE) == MPI_PROC_NULL, 'status within an array')
+  end do
   call MPI_Isend(a, 2, MPI_INTEGER, next, 5, MPI_COMM_WORLD, req(1), ierr)
   call MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, message, st, ierr)
   call check(st(MPI_SOURCE) == before .and. st(MPI_TAG) == 5, 'probe')

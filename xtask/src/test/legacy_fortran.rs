@@ -72,7 +72,7 @@ const PROGRAMS: [(&str, &[&str], &str); 7] = [
     ("resources.F90", &["-O2"], "include"),
     ("resources.F90", &["-DMODULE"], "module"),
     ("resources.F90", &["-O2", "-no-pie", "-fno-pie"], "fixed"),
-    ("modern.F90", &["-O2"], "modern"),
+    ("modern.F90", &["-O2"], "module"),
 ];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
