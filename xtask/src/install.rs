@@ -24,7 +24,7 @@ struct LegacyLibrary {
     links: &'static [&'static str],
 }
 
-const LEGACY: [LegacyLibrary; 2] = [
+const LEGACY: [LegacyLibrary; 4] = [
     LegacyLibrary {
         package: "weft-abi-mpich",
         file: "libmpi_mpich.so",
@@ -37,6 +37,24 @@ const LEGACY: [LegacyLibrary; 2] = [
         file: "libmpi_openmpi.so",
         name: "libmpi.so.40",
         links: &[],
+    },
+    LegacyLibrary {
+        package: "weft-abi-mpich-fortran",
+        file: "libmpi_mpich_fortran.so",
+        name: "libmpifort.so.12",
+        links: &["libmpichfort.so.12"],
+    },
+    LegacyLibrary {
+        package: "weft-abi-openmpi-fortran",
+        file: "libmpi_openmpi_fortran.so",
+        name: "libmpi_mpifh.so.40",
+        links: &[
+            "libmpi_usempif08.so.40",
+            "libmpi_usempi_ignore_tkr.so.40",
+            "libmpi_mpifh-gfortran.so.40",
+            "libmpi_usempif08-gfortran.so.40",
+            "libmpi_usempi_ignore_tkr-gfortran.so.40",
+        ],
     },
 ];
 

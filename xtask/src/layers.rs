@@ -32,7 +32,8 @@ const LAYERS: &[&[&str]] = &[
         "weft-tools",
         "weft-vm",
     ],
-    &["weft-bench", "weft-abi-mpich", "weft-abi-openmpi"],
+    &["weft-bench", "weft-abi-mpich", "weft-abi-openmpi", "weft-legacy-fortran"],
+    &["weft-abi-mpich-fortran", "weft-abi-openmpi-fortran"],
 ];
 
 fn height(name: &str) -> Option<usize> {

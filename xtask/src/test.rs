@@ -24,6 +24,7 @@ mod jobs;
 mod lanes;
 mod launchers;
 mod legacy;
+mod legacy_fortran;
 mod limits;
 mod man;
 mod memory;

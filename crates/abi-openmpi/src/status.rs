@@ -14,7 +14,8 @@ pub struct Status {
     tag: c_int,
     error: c_int,
     cancelled: c_int,
-    bytes: u64,
+    /// Number of bytes: a `size_t` in C. Fortran's statuses are arrays of integers, which may lie between two multiples of 8.
+    bytes: [u32; 2],
 }
 
 const _: () = assert!(size_of::<Status>() == 4 * STATUS_NUMBERS);
@@ -27,7 +28,7 @@ impl LegacyStatus for Status {
             source: self.source,
             tag: self.tag,
             error: self.error,
-            bytes: self.bytes,
+            bytes: u64::from(self.bytes[0]) | u64::from(self.bytes[1]) << 32,
             cancelled: self.cancelled != 0,
         }
     }
@@ -35,7 +36,8 @@ impl LegacyStatus for Status {
     #[inline(always)]
     fn store(&mut self, fields: StatusFields) {
         let StatusFields { source, tag, bytes, cancelled, .. } = fields;
-        (self.source, self.tag, self.bytes) = (source, tag, bytes);
+        (self.source, self.tag) = (source, tag);
+        self.bytes = [bytes as u32, (bytes >> 32) as u32];
         self.cancelled = c_int::from(cancelled);
     }
 

@@ -6,7 +6,7 @@
 
 mod calls;
 mod constants;
-mod data;
+pub mod data;
 mod entries;
 mod interfaces;
 mod kinds;

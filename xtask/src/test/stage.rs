@@ -2,8 +2,8 @@
 
 use super::tally::{OFI, SIMULATOR, Tally, VERBS};
 use super::{
-    c_programs, checks, cluster, file_soak, fortran, job_start, launchers, limits, network,
-    packages, peers, programs, python, verbs,
+    c_programs, checks, cluster, file_soak, fortran, job_start, launchers, legacy_fortran, limits,
+    network, packages, peers, programs, python, verbs,
 };
 use clap::ValueEnum;
 
@@ -33,7 +33,7 @@ pub enum Stage {
     Miri,
     /// Programs under limits and tools: full file systems, killed ranks, valgrind, counted instructions; the book's commands.
     Limits,
-    /// Fortran programs with all three interfaces, built by mpifort.
+    /// Fortran programs with all three interfaces, built by mpifort, and programs that were built with two older ABIs.
     Fortran,
     /// mpi4py on other numbers of ranks, with NumPy, and built by MPICH's mpicc; our answers compared with the answers of MPICH's
     /// library.
@@ -87,7 +87,7 @@ impl Stage {
             Stage::Loom => 75,
             Stage::Miri => 190,
             Stage::Limits => 80,
-            Stage::Fortran => 75,
+            Stage::Fortran => 165,
             Stage::Peers => 180,
             Stage::Files => 75,
             Stage::Launchers => 35,
@@ -114,7 +114,10 @@ impl Stage {
             Stage::Loom => checks::loom(tally),
             Stage::Miri => checks::miri(tally),
             Stage::Limits => limits::run(tally),
-            Stage::Fortran => fortran::run(tally),
+            Stage::Fortran => {
+                fortran::run(tally)?;
+                legacy_fortran::run(tally)
+            }
             Stage::Peers => peers::run(tally),
             Stage::Files => file_soak::run(tally),
             Stage::Launchers => launchers::run(tally),

@@ -12,6 +12,7 @@ use super::mpi_abi::MpiAbi;
 /// Text about a program.
 #[derive(Debug)]
 pub struct ProgramReport {
+    /// Lines for the terminal, each with its newline.
     pub text: String,
     /// True if the program has all that it needs, and only one MPI.
     pub is_complete: bool,

@@ -1,0 +1,181 @@
+//! The entry points.
+
+use super::argument::{ParameterRow, argument, rust_name, rust_type};
+use super::{BindingSource, OlderBinding, modern};
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use weft_fortran::data::Procedure;
+
+/// Procedures of the standard ABI alone, and those that [`super::removed`] and [`super::sizes`] write.
+fn is_left_out(name: &str) -> bool {
+    let by_hand =
+        ["MPI_Sizeof", "MPI_F_sync_reg", "MPI_Status_f082f", "MPI_Status_f2f08"].contains(&name);
+    by_hand
+        || name.starts_with("MPI_Abi_")
+        || name.ends_with("_toint")
+        || name.ends_with("_fromint")
+}
+
+/// Procedures after which a communicator of MPI_Comm_idup may be complete.
+fn completes(name: &str) -> bool {
+    ["MPI_Wait", "MPI_Test", "MPI_Request_get_status"].iter().any(|stem| name.starts_with(stem))
+        && !name.contains("cancelled")
+}
+
+/// The text of an entry point: what its names share.
+pub struct EntryPoint {
+    /// Fortran's name in lower case.
+    pub name: String,
+    /// Parameters in Rust, without parentheses.
+    pub parameters: String,
+    /// Names of the parameters.
+    pub names: String,
+    /// Rust's return type, with the arrow.
+    pub result: &'static str,
+    pub body: String,
+    /// Names that are not made of `name`, for `mpi_f08`.
+    pub further: Vec<String>,
+    /// Entry points of other parameters that call the same body.
+    pub described: String,
+}
+
+/// Returns all names of a procedure that the linker may look for.
+fn spellings(entry: &EntryPoint) -> Vec<String> {
+    let mut all = entry.further.clone();
+    for name in [entry.name.clone(), format!("p{}", entry.name)] {
+        all.extend([name.clone(), format!("{name}_"), format!("{name}__"), name.to_uppercase()]);
+    }
+    all
+}
+
+/// Writes an entry point under all its names. No name calls another, so that a profiling library sees each call once.
+pub fn all_names(entry: &EntryPoint) -> String {
+    let EntryPoint { parameters, names, result, body, .. } = entry;
+    let mut out = format!(
+        "const _: () = {{\n    #[inline(never)]\n    unsafe extern \"C\" fn call({parameters}){result} {{\n        \
+         // SAFETY: the program keeps MPI's rules for its arguments.\n        unsafe {{ {body} }}\n    }}\n"
+    );
+    for name in spellings(entry) {
+        write!(
+            out,
+            "    #[unsafe(no_mangle)]\n    pub unsafe extern \"C\" fn {name}({parameters}){result} {{\n        \
+             // SAFETY: as in `call`.\n        unsafe {{ call({names}) }}\n    }}\n"
+        )
+        .unwrap();
+    }
+    out + &entry.described + "};\n\n"
+}
+
+pub fn write(source: &BindingSource) -> String {
+    let mut out = String::new();
+    let mut functions = BTreeMap::new();
+    let plain = source.procedures.iter().filter(|p| !p.callback && p.predefined.is_none());
+    for procedure in
+        plain.filter(|p| (p.f90 || p.f08) && !is_left_out(&p.name) && p.returns[0].is_some())
+    {
+        out += &all_names(&entry(source, procedure));
+        functions.insert(procedure.name.clone(), declaration(procedure));
+    }
+    let declared: String = functions.values().cloned().collect();
+    format!("unsafe extern \"C\" {{\n{declared}}}\n\n{out}")
+}
+
+/// Returns the declaration of the C function.
+fn declaration(procedure: &Procedure) -> String {
+    let shown = procedure.parameters.iter().filter(|p| !p.large_only && p.kind != "VARARGS");
+    let parameters = shown.map(|p| format!("{}: {}", rust_name(&p.name), rust_type(&p.types[0])));
+    let parameters = parameters.collect::<Vec<_>>().join(", ");
+    format!("    fn P{}({parameters}) -> {};\n", procedure.name, returned(procedure))
+}
+
+fn returned(procedure: &Procedure) -> &'static str {
+    match procedure.returns[0].as_deref() {
+        Some("double") => "f64",
+        Some("MPI_Aint") => "isize",
+        _ => "c_int",
+    }
+}
+
+fn entry(source: &BindingSource, procedure: &Procedure) -> EntryPoint {
+    let parameters = procedure.parameters.iter().filter(|p| !p.large_only && p.kind != "VARARGS");
+    let rows: Vec<(String, ParameterRow)> =
+        parameters.map(|p| (rust_name(&p.name), argument(source, procedure, p))).collect();
+    let shown = rows.iter().filter(|(_, row)| !row.declare.is_empty());
+    let mut declared: Vec<_> =
+        shown.map(|(name, row)| (name.clone(), row.declare.clone())).collect();
+    if procedure.has_error() {
+        declared.push(("ierror".to_owned(), "*mut c_int".to_owned()));
+    }
+    let hidden = rows.iter().filter(|(_, row)| row.hidden);
+    declared.extend(hidden.map(|(name, _)| (format!("{name}_len"), "usize".to_owned())));
+    let result = match (procedure.has_error(), returned(procedure)) {
+        (true, _) | (_, "c_int") => "",
+        (_, "f64") => " -> f64",
+        _ => " -> isize",
+    };
+    let list = declared
+        .iter()
+        .map(|(name, kind)| format!("{name}: {kind}"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    let names = declared.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ");
+    let body = body(source, procedure, &rows);
+    let name = procedure.name.to_lowercase();
+    let mut entry = EntryPoint {
+        name,
+        parameters: list,
+        names,
+        result,
+        body,
+        further: Vec::new(),
+        described: String::new(),
+    };
+    let described = source.target == OlderBinding::Mpich && procedure.find("BUFFER").is_some();
+    if procedure.f08 && described {
+        entry.described = modern::described(procedure, &entry);
+    } else if procedure.f08 && procedure.find("C_BUFFER2").is_none() {
+        // Otherwise `mpi_f08` passes the addresses of buffers as `mpif.h` does, and the address of a handle's number.
+        entry.further = modern::names(source, &entry);
+        entry.further.extend(modern::extension_names(source, procedure));
+    } else if procedure.f08 {
+        entry.described = modern::detaching(source, &entry);
+    }
+    entry
+}
+
+fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, ParameterRow)]) -> String {
+    let pass = rows.iter().map(|(_, row)| row.pass.as_str()).collect::<Vec<_>>().join(", ");
+    let call = format!("P{}({pass})", procedure.name);
+    if !procedure.has_error() {
+        return if returned(procedure) == "c_int" { format!("{call};") } else { call };
+    }
+    let joined = |text: fn(&ParameterRow) -> &str| {
+        rows.iter()
+            .map(|(_, row)| text(row))
+            .filter(|text| !text.is_empty())
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    let (before, after) = (joined(|row| &row.before), joined(|row| &row.after));
+    // With numbers as handles, the C library itself stores the communicator later.
+    let (before, call, after) = match source.target {
+        OlderBinding::OpenMpi if procedure.name.starts_with("MPI_Comm_idup") => {
+            let call = call.replace("&raw mut newcomm_c", "place");
+            let after = rows
+                .iter()
+                .filter(|(name, _)| name != "newcomm")
+                .map(|(_, row)| row.after.as_str());
+            let before = before.replace("let mut newcomm_c = Comm::NOTHING;", "");
+            (
+                before,
+                format!("duplicates::begin(newcomm, |place| {call})"),
+                after.collect::<Vec<_>>().join(" "),
+            )
+        }
+        OlderBinding::OpenMpi if completes(&procedure.name) => {
+            (before, call, format!("{after} duplicates::store_complete::<Comm>();"))
+        }
+        _ => (before, call, after),
+    };
+    format!("{before} let code = {call}; {after} store_code(ierror, code);")
+}

@@ -1,0 +1,191 @@
+//! What programs with the module `mpi_f08` need beside the entry points of `mpif.h`: comparisons of handles, and in MPICH's ABI
+//! buffers as descriptors.
+
+use super::argument::rust_name;
+use super::entry::EntryPoint;
+use super::handles::CLASSES;
+use super::{BindingSource, OlderBinding};
+use std::fmt::Write;
+use weft_fortran::data::Procedure;
+
+/// Returns the names of an entry point for `mpi_f08`.
+pub fn names(source: &BindingSource, entry: &EntryPoint) -> Vec<String> {
+    let name = &entry.name;
+    match source.target {
+        OlderBinding::OpenMpi => vec![format!("{name}_f08_"), format!("p{name}_f08_")],
+        OlderBinding::Mpich => {
+            vec![format!("{name}_f08_"), format!("{}_f08_", name.replacen("mpi", "pmpir", 1))]
+        }
+    }
+}
+
+/// Returns the names of Open MPI's extension for persistent collective operations, which became a part of the standard.
+pub fn extension_names(source: &BindingSource, procedure: &Procedure) -> Vec<String> {
+    let is_collective =
+        procedure.name.ends_with("_init") && procedure.find("COMMUNICATOR").is_some();
+    let is_collective = is_collective && procedure.find("INFO").is_some();
+    if source.target != OlderBinding::OpenMpi
+        || !is_collective
+        || procedure.find("PARTITION").is_some()
+    {
+        return Vec::new();
+    }
+    let name = procedure.name.to_lowercase().replacen("mpi_", "mpix_", 1);
+    ["", "_", "__", "_f08_"]
+        .iter()
+        .flat_map(|end| [format!("{name}{end}"), format!("p{name}{end}")])
+        .collect()
+}
+
+/// Returns the names of MPICH's entry points with descriptors.
+fn descriptor_names(name: &str) -> [String; 2] {
+    [format!("{name}_f08ts_"), format!("{}_f08ts_", name.replacen("mpi", "pmpir", 1))]
+}
+
+/// A buffer of a procedure: its name, and the names of its count and datatype, if both are scalars.
+struct DescribedBuffer {
+    name: String,
+    elements: Option<[String; 2]>,
+}
+
+/// Returns the buffers of a procedure. A count is used with its datatype alone: two buffers may share them.
+fn buffers(procedure: &Procedure) -> Vec<DescribedBuffer> {
+    let all: Vec<_> = procedure.parameters.iter().filter(|p| !p.large_only).collect();
+    let of = |i: usize| {
+        let rest = &all[i + 1..];
+        let end = rest.iter().position(|p| p.kind == "BUFFER").unwrap_or(rest.len());
+        let own = &rest[..end];
+        let count = own.iter().find(|p| p.kind.contains("NUM_ELEM"))?;
+        let datatype = own.iter().find(|p| p.kind == "DATATYPE")?;
+        let plain = [count, datatype].iter().all(|p| !p.is_array());
+        // A reduction needs the datatype itself, and both buffers need the same count.
+        let only = procedure.find("OPERATION").is_none()
+            && all.iter().filter(|p| p.kind == "BUFFER").count() <= 2;
+        (plain && only).then(|| [rust_name(&count.name), rust_name(&datatype.name)])
+    };
+    let buffers = all.iter().enumerate().filter(|(_, p)| p.kind == "BUFFER");
+    buffers.map(|(i, p)| DescribedBuffer { name: rust_name(&p.name), elements: of(i) }).collect()
+}
+
+/// Writes the entry points with descriptors over `call`, the body of the entry point with addresses.
+pub fn described(procedure: &Procedure, entry: &EntryPoint) -> String {
+    let EntryPoint { parameters, names, .. } = entry;
+    let (mut parameters, mut names, mut before) =
+        (parameters.clone(), format!("{names},"), String::new());
+    for DescribedBuffer { name, elements } in buffers(procedure) {
+        parameters = parameters.replacen(
+            &format!("{name}: *mut c_void"),
+            &format!("{name}: *const ArrayDescriptor"),
+            1,
+        );
+        let given = match &elements {
+            Some([count, datatype]) => {
+                format!("Some(BufferElements {{ count: {count}, datatype: {datatype} }})")
+            }
+            None => "None".to_owned(),
+        };
+        write!(
+            before,
+            "let Some({name}) = SectionView::of({name}, {given}, &DATATYPES) else {{ return store_code(ierror, refuse_section(\"{}\")) }}; ",
+            procedure.name
+        )
+        .unwrap();
+        let mut replace = |from: &str, to: String| {
+            let spaced = format!(" {names}").replacen(&format!(" {from},"), &format!(" {to},"), 1);
+            names = spaced.trim_start().to_owned();
+        };
+        if let Some([count, datatype]) = &elements {
+            replace(count, format!("{name}.count()"));
+            replace(datatype, format!("{name}.datatype()"));
+        }
+        replace(&name, format!("{name}.at()"));
+    }
+    let names = names.trim_end_matches(',');
+    if !procedure.has_error() || before.is_empty() {
+        before = before
+            .replace("return store_code(ierror, refuse_section", "return drop(refuse_section");
+    }
+    let mut out = String::new();
+    for name in descriptor_names(&entry.name) {
+        write!(
+            out,
+            "    #[unsafe(no_mangle)]\n    pub unsafe extern \"C\" fn {name}({parameters}) {{\n        \
+             // SAFETY: as in `call`; the descriptors are gfortran's.\n        unsafe {{ {before} call({names}) }}\n    }}\n"
+        )
+        .unwrap();
+    }
+    out
+}
+
+/// Writes the entry points that return the address of a detached buffer: a `C_PTR`, which `mpif.h` cannot receive.
+pub fn detaching(source: &BindingSource, entry: &EntryPoint) -> String {
+    let EntryPoint { parameters, body, .. } = entry;
+    // The C function stores at the program's variable, if there is one.
+    let body =
+        body.replace("let _ = buffer_addr; let mut buffer_addr_c: *mut c_void = null_mut();", "");
+    let body = body.replace("(&raw mut buffer_addr_c).cast()", "buffer_addr");
+    let mut all = names(source, entry);
+    if source.target == OlderBinding::OpenMpi {
+        let name = entry.name.replacen("mpi_", "ompi_", 1);
+        all.extend([format!("{name}_f08"), format!("p{name}_f08")]);
+    }
+    let one = |name: &String| {
+        format!(
+            "    #[unsafe(no_mangle)]\n    pub unsafe extern \"C\" fn {name}({parameters}) {{\n        \
+             // SAFETY: as in `call`.\n        unsafe {{ {body} }}\n    }}\n"
+        )
+    };
+    all.iter().map(one).collect()
+}
+
+/// Writes comparisons of handles, which are structures of a number.
+pub fn write(source: &BindingSource) -> String {
+    let mut out = String::new();
+    let mut add = |name: String, operator: &str| {
+        write!(
+            out,
+            "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {name}(a: *const c_int, b: *const c_int) -> c_int {{\n    \
+             // SAFETY: both are handles of the program.\n    c_int::from(unsafe {{ *a {operator} *b }})\n}}\n\n"
+        )
+        .unwrap();
+    };
+    for (class, _, _) in CLASSES {
+        let class = class.to_lowercase();
+        match source.target {
+            OlderBinding::OpenMpi => {
+                add(format!("__mpi_f08_types_MOD_ompi_{class}_op_eq"), "==");
+                add(format!("__mpi_f08_types_MOD_ompi_{class}_op_ne"), "!=");
+            }
+            OlderBinding::Mpich => {
+                for (form, operator) in [
+                    ("eq", "=="),
+                    ("neq", "!="),
+                    ("f08_eq_f", "=="),
+                    ("f08_neq_f", "!="),
+                    ("f_eq_f08", "=="),
+                    ("f_neq_f08", "!="),
+                ] {
+                    add(format!("__mpi_f08_types_MOD_mpi_{class}_{form}"), operator);
+                }
+                add(format!("__mpi_constants_MOD_{class}eq"), "==");
+                add(format!("__mpi_constants_MOD_{class}neq"), "!=");
+            }
+        }
+    }
+    if source.target == OlderBinding::Mpich {
+        out += DATATYPES;
+    }
+    out
+}
+
+/// The C library's functions for datatypes, with numbers as handles, and the refusal of a section.
+const DATATYPES: &str = "mod datatype {\n    use super::*;\n    #[allow(clashing_extern_declarations)]\n    unsafe extern \"C\" {\n        \
+    fn PMPI_Type_size(datatype: c_int, size: *mut c_int) -> c_int;\n        \
+    fn PMPI_Type_contiguous(count: c_int, old: c_int, new: *mut c_int) -> c_int;\n        \
+    fn PMPI_Type_create_hvector(count: c_int, block: c_int, stride: isize, old: c_int, new: *mut c_int) -> c_int;\n        \
+    fn PMPI_Type_create_hindexed_block(count: c_int, block: c_int, places: *mut isize, old: c_int, new: *mut c_int) -> c_int;\n        \
+    fn PMPI_Type_commit(datatype: *mut c_int) -> c_int;\n        fn PMPI_Type_free(datatype: *mut c_int) -> c_int;\n    }\n    \
+    pub static DATATYPES: DatatypeFunctions = DatatypeFunctions {\n        size: PMPI_Type_size,\n        contiguous: PMPI_Type_contiguous,\n        \
+    hvector: PMPI_Type_create_hvector,\n        hindexed_block: PMPI_Type_create_hindexed_block,\n        commit: PMPI_Type_commit,\n        free: PMPI_Type_free,\n    };\n}\nuse datatype::DATATYPES;\n\n\
+    /// Tells why a section is refused, and returns MPI_ERR_BUFFER.\nfn refuse_section(name: &str) -> c_int {\n    \
+    eprintln!(\"weft: {name}: a section of an array with gaps is passed, which this call cannot describe; pass a copy of the section\");\n    1\n}\n\n";
