@@ -154,13 +154,14 @@ impl<'a> Loading<'a> {
     fn begin(program: &Path, search: &'a LibrarySearch) -> Result<Loading<'a>, String> {
         let facts = elf_file::read(program)
             .map_err(|why| format!("{}: the file {why}.", program.display()))?;
+        let abi = facts.soname.as_deref().and_then(MpiAbi::of);
         let file = LoadedFile {
             path: program.to_owned(),
             facts,
             identity: identity(program),
             loader: None,
             names: Vec::new(),
-            abi: None,
+            abi,
         };
         let loaded =
             LoadedProgram { files: vec![file], wanted: Vec::new(), unreadable: Vec::new() };

@@ -12,6 +12,7 @@ use super::mpi_abi::MpiAbi;
 /// Text about a program.
 #[derive(Debug)]
 pub struct ProgramReport {
+    /// Tables and sentences.
     pub text: String,
     /// True if the program has all that it needs, and only one MPI.
     pub is_complete: bool,
@@ -60,7 +61,8 @@ pub fn write(
     line(word, &executable.path.display().to_string());
     let abis = loaded.abis();
     let names: Vec<_> = abis.iter().map(ToString::to_string).collect();
-    let is_static = abis.is_empty() && loaded.files[0].facts.has_mpi_init;
+    let is_static =
+        abis.is_empty() && loaded.files[0].abi.is_none() && loaded.files[0].facts.has_mpi_init;
     line(
         "ABI",
         &match names.as_slice() {
@@ -135,7 +137,7 @@ fn libraries(
                 let owner = match (search.is_own(path), &wanted.instead_of) {
                     (true, Some(_)) => "Weft's, preloaded by mpiexec".to_owned(),
                     (true, None) => "Weft's".to_owned(),
-                    (false, _) => format!("another MPI's, found by {by}"),
+                    (false, _) => format!("of another installation, found by {by}"),
                 };
                 (path.display().to_string(), owner)
             }
@@ -292,7 +294,7 @@ fn notes_on(
                 wanted.name
             ),
             _ => format!(
-                "The program gets another MPI's {}. To use Weft, put {} first in LD_LIBRARY_PATH.",
+                "The program gets the {} of another installation. To use Weft of this installation, put {} first in LD_LIBRARY_PATH.",
                 wanted.name,
                 search.own.display()
             ),
