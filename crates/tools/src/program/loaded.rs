@@ -137,6 +137,12 @@ impl LoadedProgram {
         all
     }
 
+    /// Returns true if the program contains MPI and wants no MPI library.
+    pub fn has_static_mpi(&self) -> bool {
+        let program = &self.files[0];
+        program.facts.has_mpi_init && program.abi.is_none() && self.abis().is_empty()
+    }
+
     /// Returns a short name of a file.
     pub fn name(&self, index: usize) -> String {
         let path = &self.files[index].path;
