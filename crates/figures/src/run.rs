@@ -28,6 +28,21 @@ impl Workload {
         }
     }
 
+    /// Runs the algorithm that Open MPI's component tuned takes.
+    fn tuned(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
+        let Workload::Tuned(operation, ranks) = self else { return Err("no such choice".into()) };
+        let name = tuned::choice(operation, ranks, x)?;
+        Workload::Osu(operation, Some(name), ranks).run(machine, x, effort)
+    }
+
+    /// Runs all contenders. Returns the time of the fastest.
+    fn fastest(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
+        let all = self.contenders(x).unwrap_or_default();
+        let times = all.into_iter().map(|workload| workload.run(machine, x, effort));
+        let times = times.collect::<Result<Vec<_>, _>>()?;
+        Ok(times.into_iter().fold(f64::INFINITY, f64::min))
+    }
+
     /// Runs the workload on `machine`.
     pub fn run(self, machine: &Rc<Machine>, x: usize, effort: Effort) -> Result<f64, String> {
         let Effort { iterations, few } = effort;
@@ -54,18 +69,8 @@ impl Workload {
             Workload::Osu(operation, name, ranks) => {
                 osu::latency(machine, OsuCollective { operation, name, ranks }, x, few.min(FEW))
             }
-            Workload::Tuned(operation, ranks) => {
-                tuned::choice(operation, ranks, x).and_then(|name| {
-                    Workload::Osu(operation, Some(name), ranks).run(machine, x, effort)
-                })
-            }
-            Workload::Fastest(..) => {
-                let all = self.contenders(x).unwrap_or_default();
-                let times = all.into_iter().map(|workload| workload.run(machine, x, effort));
-                times
-                    .collect::<Result<Vec<_>, _>>()
-                    .map(|t| t.into_iter().fold(f64::INFINITY, f64::min))
-            }
+            Workload::Tuned(..) => self.tuned(machine, x, effort),
+            Workload::Fastest(..) => self.fastest(machine, x, effort),
             Workload::Segments => streams::segments(machine, x),
             Workload::Blocks => streams::blocks(machine, x),
             Workload::Steps(operation, name) => collectives::steps(machine, x, operation, name),
@@ -80,17 +85,7 @@ impl Workload {
             Workload::MulticastLatency(bytes) => {
                 raw::multicast_latency(machine, x, bytes, iterations)
             }
-            Workload::Fence(fence, design) => {
-                let puts = match fence {
-                    Fence::Alone => 0,
-                    Fence::Put => 1,
-                    Fence::Puts => 8,
-                    Fence::Halo => return fences::halo(machine, x, design, few),
-                    Fence::Overlap => return fences::overlap(machine, x, design, few),
-                };
-                let puts = fences::Puts { targets: puts, bytes: 64 };
-                fences::after_puts(machine, x, design, puts, 0, few)
-            }
+            Workload::Fence(fence, design) => fence_time(machine, x, fence, design, few),
             Workload::OneSided(what) => onesided::measure(machine, x, what, few),
             Workload::Bandwidth(memory, progress) => {
                 bandwidth(WindowedTransfer { memory, progress, policy: None })
@@ -117,4 +112,23 @@ impl Workload {
         }
         .map_err(|e| format!("{self:?} at {x} on {}: {e}", machine.name))
     }
+}
+
+/// Runs a pattern of fences.
+fn fence_time(
+    machine: &Rc<Machine>,
+    x: usize,
+    fence: Fence,
+    design: FenceDesign,
+    few: usize,
+) -> Result<f64, String> {
+    let puts = match fence {
+        Fence::Alone => 0,
+        Fence::Put => 1,
+        Fence::Puts => 8,
+        Fence::Halo => return fences::halo(machine, x, design, few),
+        Fence::Overlap => return fences::overlap(machine, x, design, few),
+    };
+    let puts = fences::Puts { targets: puts, bytes: 64 };
+    fences::after_puts(machine, x, design, puts, 0, few)
 }

@@ -137,6 +137,12 @@ impl LoadedProgram {
         all
     }
 
+    /// Returns true if the program contains MPI and wants no MPI library.
+    pub fn has_static_mpi(&self) -> bool {
+        let program = &self.files[0];
+        program.facts.has_mpi_init && program.abi.is_none() && self.abis().is_empty()
+    }
+
     /// Returns a short name of a file.
     pub fn name(&self, index: usize) -> String {
         let path = &self.files[index].path;
@@ -154,13 +160,14 @@ impl<'a> Loading<'a> {
     fn begin(program: &Path, search: &'a LibrarySearch) -> Result<Loading<'a>, String> {
         let facts = elf_file::read(program)
             .map_err(|why| format!("{}: the file {why}.", program.display()))?;
+        let abi = facts.soname.as_deref().and_then(MpiAbi::of);
         let file = LoadedFile {
             path: program.to_owned(),
             facts,
             identity: identity(program),
             loader: None,
             names: Vec::new(),
-            abi: None,
+            abi,
         };
         let loaded =
             LoadedProgram { files: vec![file], wanted: Vec::new(), unreadable: Vec::new() };

@@ -12,7 +12,7 @@ use super::mpi_abi::MpiAbi;
 /// Text about a program.
 #[derive(Debug)]
 pub struct ProgramReport {
-    /// Lines for the terminal, each with its newline.
+    /// Tables and sentences.
     pub text: String,
     /// True if the program has all that it needs, and only one MPI.
     pub is_complete: bool,
@@ -61,11 +61,12 @@ pub fn write(
     line(word, &executable.path.display().to_string());
     let abis = loaded.abis();
     let names: Vec<_> = abis.iter().map(ToString::to_string).collect();
-    let is_static = abis.is_empty() && loaded.files[0].facts.has_mpi_init;
     line(
         "ABI",
         &match names.as_slice() {
-            [] if is_static => "none: MPI is a part of the program (a static library)".to_owned(),
+            [] if loaded.has_static_mpi() => {
+                "none: MPI is a part of the program (a static library)".to_owned()
+            }
             [] => "none".to_owned(),
             names => names.join("; "),
         },
@@ -85,7 +86,7 @@ pub fn write(
     let mixed = mixed(loaded, &mpi, search);
     let is_complete = missing.is_empty() && mixed.is_empty();
     let mut notes = mixed;
-    notes.extend(notes_on(executable, loaded, &mpi, search, is_static));
+    notes.extend(notes_on(executable, loaded, &mpi, search));
     if !notes.is_empty() {
         text += "\nnotes\n";
     }
@@ -136,7 +137,7 @@ fn libraries(
                 let owner = match (search.is_own(path), &wanted.instead_of) {
                     (true, Some(_)) => "Weft's, preloaded by mpiexec".to_owned(),
                     (true, None) => "Weft's".to_owned(),
-                    (false, _) => format!("another MPI's, found by {by}"),
+                    (false, _) => format!("of another installation, found by {by}"),
                 };
                 (path.display().to_string(), owner)
             }
@@ -247,7 +248,6 @@ fn notes_on(
     loaded: &LoadedProgram,
     mpi: &[&WantedLibrary],
     search: &LibrarySearch,
-    is_static: bool,
 ) -> Vec<String> {
     let mut notes = Vec::new();
     if executable.is_interpreter() {
@@ -257,7 +257,7 @@ fn notes_on(
              the module's file (.so)."
                 .to_owned(),
         );
-    } else if is_static {
+    } else if loaded.has_static_mpi() {
         notes.push("mpiexec cannot replace an MPI that is a part of the program. Link the program with a shared MPI library.".to_owned());
     } else if mpi.is_empty() {
         notes.push("Libraries that the program opens itself (dlopen) are not listed.".to_owned());
@@ -293,7 +293,7 @@ fn notes_on(
                 wanted.name
             ),
             _ => format!(
-                "The program gets another MPI's {}. To use Weft, put {} first in LD_LIBRARY_PATH.",
+                "The program gets the {} of another installation. To use Weft of this installation, put {} first in LD_LIBRARY_PATH.",
                 wanted.name,
                 search.own.display()
             ),

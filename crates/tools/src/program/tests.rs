@@ -16,13 +16,13 @@ const CALLS: &str = "int MPI_Init(void *, void *); int MPI_Send(void);\n\
                      int main(void) { return MPI_Init(0, 0) + MPI_Send(); }\n";
 
 /// A folder with an installation of Weft in `lib`, and another MPI in `other`.
-struct World {
+struct TestInstallation {
     folder: tempfile::TempDir,
     search: LibrarySearch,
 }
 
-impl World {
-    fn new() -> World {
+impl TestInstallation {
+    fn new() -> TestInstallation {
         let folder = tempfile::tempdir().unwrap();
         let own = folder.path().join("lib");
         let legacy = own.join("weft/legacy");
@@ -30,7 +30,7 @@ impl World {
             fs::create_dir_all(new).unwrap();
         }
         let search = LibrarySearch { legacy, own, given: Vec::new(), cache: HashMap::new() };
-        let world = World { folder, search };
+        let world = TestInstallation { folder, search };
         world.library("lib/weft/legacy", "libmpi.so.12", FUNCTIONS, &[]);
         world
     }
@@ -83,7 +83,7 @@ fn check(report: &ProgramReport, is_complete: bool, words: &[&str]) {
 
 #[test]
 fn a_program_of_mpich_gets_the_library_of_its_abi() {
-    let world = World::new();
+    let world = TestInstallation::new();
     let report = world.program(CALLS, &["lib/weft/legacy/libmpi.so.12"]);
     check(
         &report,
@@ -99,7 +99,7 @@ fn a_program_of_mpich_gets_the_library_of_its_abi() {
 
 #[test]
 fn a_runpath_gives_way_and_an_rpath_is_overridden_by_a_preload() {
-    let world = World::new();
+    let world = TestInstallation::new();
     world.library("other", "libmpi.so.12", FUNCTIONS, &[]);
     let rpath = "-Wl,-rpath,/no:$ORIGIN/other";
     let report = world.program(CALLS, &["other/libmpi.so.12", rpath, "-Wl,--enable-new-dtags"]);
@@ -116,14 +116,14 @@ fn a_runpath_gives_way_and_an_rpath_is_overridden_by_a_preload() {
     for (tags, by) in [("enable", "a RUNPATH"), ("disable", "an RPATH")] {
         let tags = format!("-Wl,--{tags}-new-dtags");
         let report = world.program(CALLS, &["other/libmpi.so.12", rpath, &tags]);
-        let by = format!("another MPI's, found by {by}");
+        let by = format!("of another installation, found by {by}");
         check(&report, true, &[&by, "This installation of Weft has no"]);
     }
 }
 
 #[test]
 fn an_rpath_counts_for_libraries_of_libraries_and_a_runpath_does_not() {
-    let world = World::new();
+    let world = TestInstallation::new();
     world.library("other", "libinner.so", "int inner(void) { return 0; }\n", &[]);
     let outer = "int inner(void); int outer(void) { return inner(); }\n";
     world.library("other", "libouter.so", outer, &["other/libinner.so"]);
@@ -137,7 +137,7 @@ fn an_rpath_counts_for_libraries_of_libraries_and_a_runpath_does_not() {
 
 #[test]
 fn missing_symbols_are_named_with_the_time_of_the_failure() {
-    let world = World::new();
+    let world = TestInstallation::new();
     let extension =
         format!("{FUNCTIONS}int MPIX_Extra(void) {{ return 0; }}\nint ompi_inside[8];\n");
     world.library("other", "libmpi.so.12", &extension, &[]);
@@ -172,7 +172,7 @@ fn missing_symbols_are_named_with_the_time_of_the_failure() {
 
 #[test]
 fn functions_that_only_report_themselves_are_named() {
-    let world = World::new();
+    let world = TestInstallation::new();
     let list =
         "const char weft_unsupported[] = \"MPIX_Extra\\tWeft has no extras. Use MPI_Send.\\n\";\n";
     let source = format!("{FUNCTIONS}int MPIX_Extra(void) {{ return 0; }}\n{list}");
@@ -188,7 +188,7 @@ fn functions_that_only_report_themselves_are_named() {
 
 #[test]
 fn two_mpi_libraries_are_a_warning() {
-    let world = World::new();
+    let world = TestInstallation::new();
     world.library("lib/weft/legacy", "libmpi.so.40", FUNCTIONS, &[]);
     // The two libraries of the program want each other.
     world.library(
@@ -229,7 +229,7 @@ fn two_mpi_libraries_are_a_warning() {
 
 #[test]
 fn a_missing_mpi_library_is_reported_without_its_functions() {
-    let world = World::new();
+    let world = TestInstallation::new();
     world.library("other", "libmpi.so.40", FUNCTIONS, &[]);
     let report = world.program(CALLS, &["other/libmpi.so.40"]);
     check(
@@ -242,7 +242,7 @@ fn a_missing_mpi_library_is_reported_without_its_functions() {
 
 #[test]
 fn a_script_is_followed_and_says_that_mpi_comes_later() {
-    let world = World::new();
+    let world = TestInstallation::new();
     let script = world.at("run.sh");
     fs::write(&script, "#!/bin/sh\n").unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
@@ -266,7 +266,7 @@ fn system_libraries(program: &str) -> Vec<PathBuf> {
 
 #[test]
 fn files_that_cannot_run_here_get_a_sentence() {
-    let world = World::new();
+    let world = TestInstallation::new();
     world.program("int main(void) { return 0; }\n", &[]);
     let bytes = fs::read(world.at("program")).unwrap();
     for (at, value, words) in
