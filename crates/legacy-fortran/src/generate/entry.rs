@@ -154,7 +154,7 @@ fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, Paramete
             .map(|(_, row)| text(row))
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
-            .join(" ")
+            .join("\n        ")
     };
     let (before, after) = (joined(|row| &row.before), joined(|row| &row.after));
     // With numbers as handles, the C library itself stores the communicator later.
@@ -169,13 +169,15 @@ fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, Paramete
             (
                 before,
                 format!("duplicates::begin(newcomm, |place| {call})"),
-                after.collect::<Vec<_>>().join(" "),
+                after.collect::<Vec<_>>().join("\n        "),
             )
         }
         OlderBinding::OpenMpi if completes(&procedure.name) => {
-            (before, call, format!("{after} duplicates::store_complete::<Comm>();"))
+            (before, call, format!("{after}\n        duplicates::store_complete::<Comm>();"))
         }
         _ => (before, call, after),
     };
-    format!("{before} let code = {call}; {after} store_code(ierror, code);")
+    format!(
+        "{before}\n        let code = {call};\n        {after}\n        store_code(ierror, code);"
+    )
 }
