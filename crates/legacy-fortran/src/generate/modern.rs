@@ -1,8 +1,7 @@
-//! What programs with the module `mpi_f08` need beside the entry points of `mpif.h`: comparisons of handles, and in MPICH's ABI
-//! buffers as descriptors.
+//! Entry points for programs with the module `mpi_f08` alone: comparisons of handles, and in MPICH's ABI buffers as descriptors.
 
 use super::argument::rust_name;
-use super::entry::EntryPoint;
+use super::entry_point::EntryPoint;
 use super::handles::CLASSES;
 use super::{BindingSource, OlderBinding};
 use std::fmt::Write;
