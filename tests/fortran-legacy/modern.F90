@@ -120,6 +120,9 @@ program modern
     ! Fewer elements than the section has.
     call MPI_Sendrecv(table(2::2, :), 3, MPI_INTEGER, rank, 7, copy(4, :), 3, MPI_INTEGER, rank, 7, MPI_COMM_WORLD, st)
     call check(all(copy(4, 1:3) == [2, 4, 6]) .and. sum(copy) == 12, 'part of a section')
+    ! A section that the call cannot describe is refused, not sent as if it had no gaps.
+    call MPI_Allreduce(table(2, :), copy, 6, MPI_INTEGER, MPI_SUM, MPI_COMM_SELF, code)
+    call check(code /= MPI_SUCCESS, 'refused section')
   end if
   call MPI_Finalize()
   if (rank == 0) print *, 'modern: all checks passed'

@@ -2,6 +2,7 @@
 
 mod argument;
 mod entry;
+mod entry_point;
 mod handles;
 mod modern;
 mod removed;

@@ -1,9 +1,9 @@
 //! The entry points.
 
 use super::argument::{ParameterRow, argument, rust_name, rust_type};
+use super::entry_point::{EntryPoint, all_names};
 use super::{BindingSource, OlderBinding, modern};
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use weft_fortran::data::Procedure;
 
 /// Procedures of the standard ABI alone, and those that [`super::removed`] and [`super::sizes`] write.
@@ -20,50 +20,6 @@ fn is_left_out(name: &str) -> bool {
 fn completes(name: &str) -> bool {
     ["MPI_Wait", "MPI_Test", "MPI_Request_get_status"].iter().any(|stem| name.starts_with(stem))
         && !name.contains("cancelled")
-}
-
-/// The text of an entry point: what its names share.
-pub struct EntryPoint {
-    /// Fortran's name in lower case.
-    pub name: String,
-    /// Parameters in Rust, without parentheses.
-    pub parameters: String,
-    /// Names of the parameters.
-    pub names: String,
-    /// Rust's return type, with the arrow.
-    pub result: &'static str,
-    pub body: String,
-    /// Names that are not made of `name`, for `mpi_f08`.
-    pub further: Vec<String>,
-    /// Entry points of other parameters that call the same body.
-    pub described: String,
-}
-
-/// Returns all names of a procedure that the linker may look for.
-fn spellings(entry: &EntryPoint) -> Vec<String> {
-    let mut all = entry.further.clone();
-    for name in [entry.name.clone(), format!("p{}", entry.name)] {
-        all.extend([name.clone(), format!("{name}_"), format!("{name}__"), name.to_uppercase()]);
-    }
-    all
-}
-
-/// Writes an entry point under all its names. No name calls another, so that a profiling library sees each call once.
-pub fn all_names(entry: &EntryPoint) -> String {
-    let EntryPoint { parameters, names, result, body, .. } = entry;
-    let mut out = format!(
-        "const _: () = {{\n    #[inline(never)]\n    unsafe extern \"C\" fn call({parameters}){result} {{\n        \
-         // SAFETY: the program keeps MPI's rules for its arguments.\n        unsafe {{ {body} }}\n    }}\n"
-    );
-    for name in spellings(entry) {
-        write!(
-            out,
-            "    #[unsafe(no_mangle)]\n    pub unsafe extern \"C\" fn {name}({parameters}){result} {{\n        \
-             // SAFETY: as in `call`.\n        unsafe {{ call({names}) }}\n    }}\n"
-        )
-        .unwrap();
-    }
-    out + &entry.described + "};\n\n"
 }
 
 pub fn write(source: &BindingSource) -> String {
@@ -154,7 +110,7 @@ fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, Paramete
             .map(|(_, row)| text(row))
             .filter(|text| !text.is_empty())
             .collect::<Vec<_>>()
-            .join(" ")
+            .join("\n        ")
     };
     let (before, after) = (joined(|row| &row.before), joined(|row| &row.after));
     // With numbers as handles, the C library itself stores the communicator later.
@@ -169,13 +125,15 @@ fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, Paramete
             (
                 before,
                 format!("duplicates::begin(newcomm, |place| {call})"),
-                after.collect::<Vec<_>>().join(" "),
+                after.collect::<Vec<_>>().join("\n        "),
             )
         }
         OlderBinding::OpenMpi if completes(&procedure.name) => {
-            (before, call, format!("{after} duplicates::store_complete::<Comm>();"))
+            (before, call, format!("{after}\n        duplicates::store_complete::<Comm>();"))
         }
         _ => (before, call, after),
     };
-    format!("{before} let code = {call}; {after} store_code(ierror, code);")
+    format!(
+        "{before}\n        let code = {call};\n        {after}\n        store_code(ierror, code);"
+    )
 }

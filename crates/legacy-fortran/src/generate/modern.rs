@@ -1,8 +1,7 @@
-//! What programs with the module `mpi_f08` need beside the entry points of `mpif.h`: comparisons of handles, and in MPICH's ABI
-//! buffers as descriptors.
+//! Entry points for programs with the module `mpi_f08` alone: comparisons of handles, and in MPICH's ABI buffers as descriptors.
 
 use super::argument::rust_name;
-use super::entry::EntryPoint;
+use super::entry_point::EntryPoint;
 use super::handles::CLASSES;
 use super::{BindingSource, OlderBinding};
 use std::fmt::Write;
@@ -48,6 +47,14 @@ struct DescribedBuffer {
     elements: Option<[String; 2]>,
 }
 
+/// Returns true if a datatype of a complete section cannot stand for the count and the datatype: a reduction needs the datatype itself,
+/// and other operations the blocks of several processes or partitions.
+fn needs_datatype(procedure: &Procedure) -> bool {
+    let name = procedure.name.to_lowercase();
+    let blocks = ["gather", "scatter", "alltoall"].iter().any(|part| name.contains(part));
+    blocks || ["OPERATION", "PARTITION"].iter().any(|kind| procedure.find(kind).is_some())
+}
+
 /// Returns the buffers of a procedure. A count is used with its datatype alone: two buffers may share them.
 fn buffers(procedure: &Procedure) -> Vec<DescribedBuffer> {
     let all: Vec<_> = procedure.parameters.iter().filter(|p| !p.large_only).collect();
@@ -58,9 +65,7 @@ fn buffers(procedure: &Procedure) -> Vec<DescribedBuffer> {
         let count = own.iter().find(|p| p.kind.contains("NUM_ELEM"))?;
         let datatype = own.iter().find(|p| p.kind == "DATATYPE")?;
         let plain = [count, datatype].iter().all(|p| !p.is_array());
-        // A reduction needs the datatype itself, and both buffers need the same count.
-        let only = procedure.find("OPERATION").is_none()
-            && all.iter().filter(|p| p.kind == "BUFFER").count() <= 2;
+        let only = !needs_datatype(procedure);
         (plain && only).then(|| [rust_name(&count.name), rust_name(&datatype.name)])
     };
     let buffers = all.iter().enumerate().filter(|(_, p)| p.kind == "BUFFER");
@@ -80,7 +85,10 @@ pub fn described(procedure: &Procedure, entry: &EntryPoint) -> String {
         );
         let given = match &elements {
             Some([count, datatype]) => {
-                format!("Some(BufferElements {{ count: {count}, datatype: {datatype} }})")
+                let fields = [("count", count), ("datatype", datatype)].map(|(field, name)| {
+                    if field == name { field.to_owned() } else { format!("{field}: {name}") }
+                });
+                format!("Some(BufferElements {{ {} }})", fields.join(", "))
             }
             None => "None".to_owned(),
         };

@@ -1,6 +1,6 @@
 //! Procedures that the standard no longer has, procedures without a C function, and predefined callbacks.
 
-use super::entry::{EntryPoint, all_names};
+use super::entry_point::{EntryPoint, all_names};
 use super::{BindingSource, OlderBinding, modern};
 use std::fmt::Write;
 

@@ -49,7 +49,7 @@ impl FunctionState {
         let changed = self.variable.filter(|_| self.extra != before);
         // SAFETY: the caller promises it.
         if let Some(variable) = changed.filter(|&variable| unsafe { *variable } == before) {
-            // SAFETY: as above.
+            // SAFETY: the program's variable may be written: the caller promises it.
             unsafe { variable.write(self.extra) }
         }
     }

@@ -1,0 +1,47 @@
+//! The text of an entry point under all its names.
+
+use std::fmt::Write;
+
+/// The text of an entry point: what its names share.
+pub struct EntryPoint {
+    /// Fortran's name in lower case.
+    pub name: String,
+    /// Parameters in Rust, without parentheses.
+    pub parameters: String,
+    /// Names of the parameters.
+    pub names: String,
+    /// Rust's return type, with the arrow.
+    pub result: &'static str,
+    pub body: String,
+    /// Names that are not made of `name`, for `mpi_f08`.
+    pub further: Vec<String>,
+    /// Entry points of other parameters that call the same body.
+    pub described: String,
+}
+
+/// Returns all names of a procedure that the linker may look for.
+fn spellings(entry: &EntryPoint) -> Vec<String> {
+    let mut all = entry.further.clone();
+    for name in [entry.name.clone(), format!("p{}", entry.name)] {
+        all.extend([name.clone(), format!("{name}_"), format!("{name}__"), name.to_uppercase()]);
+    }
+    all
+}
+
+/// Writes an entry point under all its names. No name calls another, so that a profiling library sees each call once.
+pub fn all_names(entry: &EntryPoint) -> String {
+    let EntryPoint { parameters, names, result, body, .. } = entry;
+    let mut out = format!(
+        "const _: () = {{\n    #[inline(never)]\n    unsafe extern \"C\" fn call({parameters}){result} {{\n        \
+         // SAFETY: the program keeps MPI's rules for its arguments.\n        unsafe {{ {body} }}\n    }}\n"
+    );
+    for name in spellings(entry) {
+        write!(
+            out,
+            "    #[unsafe(no_mangle)]\n    pub unsafe extern \"C\" fn {name}({parameters}){result} {{\n        \
+             // SAFETY: as in `call`.\n        unsafe {{ call({names}) }}\n    }}\n"
+        )
+        .unwrap();
+    }
+    out + &entry.described + "};\n\n"
+}
