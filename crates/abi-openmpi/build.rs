@@ -2,14 +2,14 @@
 
 use std::path::Path;
 use std::{env, fs};
-use weft_legacy::generate::{Target, library};
+use weft_legacy::generate::{LegacyTarget, library};
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let here = env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
     let crates = Path::new(&here).parent().expect("the crate lies in crates/");
     let out = env::var("OUT_DIR").expect("cargo sets it");
-    let text = library(Target::OpenMpi, crates);
+    let text = library(LegacyTarget::OpenMpi, crates);
     fs::write(Path::new(&out).join("entry_points.rs"), text).expect("writing entry_points.rs");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libmpi.so.40");
 }

@@ -16,7 +16,7 @@ pub struct Param {
     pub name: String,
 }
 
-pub struct Function {
+pub struct AbiFunction {
     /// The name with `MPI_`.
     pub name: String,
     pub returns: String,
@@ -46,7 +46,7 @@ pub struct Callback {
 }
 
 pub struct Abi {
-    pub functions: Vec<Function>,
+    pub functions: Vec<AbiFunction>,
     pub constants: Vec<Constant>,
     /// Opaque pointer types with their `MPI_`, and the C structure that each points to.
     pub handles: Vec<(String, String)>,
@@ -61,7 +61,7 @@ impl Abi {
             .into_iter()
             .map(|[name, returns, c_params, note]: [String; 4]| {
                 let (params, _) = params(&c_params);
-                Function { name, returns, params, c_params, note }
+                AbiFunction { name, returns, params, c_params, note }
             })
             .collect::<Vec<_>>();
         let constants = rows(&dir.join("constants.csv"))
@@ -101,17 +101,17 @@ impl Abi {
         self.callbacks.iter().any(|c| c.name == c_type)
     }
 
-    pub fn function(&self, name: &str) -> Option<&Function> {
+    pub fn function(&self, name: &str) -> Option<&AbiFunction> {
         self.functions.iter().find(|f| f.name == name)
     }
 
     /// Returns the form with large counts of `function`, if there is such a form.
-    pub fn large(&self, function: &Function) -> Option<&Function> {
+    pub fn large(&self, function: &AbiFunction) -> Option<&AbiFunction> {
         self.function(&format!("{}_c", function.name))
     }
 
     /// Returns the form without large counts of `function`, if `function` is a form with large counts.
-    pub fn small(&self, function: &Function) -> Option<&Function> {
+    pub fn small(&self, function: &AbiFunction) -> Option<&AbiFunction> {
         self.function(function.name.strip_suffix("_c")?)
     }
 }
@@ -165,21 +165,21 @@ pub fn rows<const N: usize>(path: &Path) -> Vec<[String; N]> {
 }
 
 /// Kinds of the parameters of all procedures, from `parameters.csv`.
-pub struct Kinds(HashMap<(String, String), Parameter>);
+pub struct Kinds(HashMap<(String, String), ParameterKind>);
 
-/// What the standard's source says of one parameter.
+/// Description of one parameter in the standard's source.
 #[derive(Clone, Debug)]
-pub struct Parameter {
+pub struct ParameterKind {
     /// Kind in the standard's source, such as `RANK`.
     pub kind: String,
-    pub direction: Direction,
+    pub direction: ParameterDirection,
     /// Name of the parameter that holds the number of elements, `*` where no single parameter does, or empty.
     pub length: String,
 }
 
-/// Direction of a parameter.
+/// ParameterDirection of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Direction {
+pub enum ParameterDirection {
     In,
     Out,
     InOut,
@@ -198,18 +198,18 @@ impl Kinds {
         let rows = rows::<14>(file).into_iter().map(|row| {
             let [procedure, parameter, kind, direction, length, ..] = row;
             let direction = match direction.as_str() {
-                "in" => Direction::In,
-                "out" => Direction::Out,
-                "inout" => Direction::InOut,
+                "in" => ParameterDirection::In,
+                "out" => ParameterDirection::Out,
+                "inout" => ParameterDirection::InOut,
                 other => panic!("{procedure}: direction {other} of {parameter}"),
             };
-            ((procedure, parameter), Parameter { kind, direction, length })
+            ((procedure, parameter), ParameterKind { kind, direction, length })
         });
         Kinds(rows.collect())
     }
 
     /// Returns what is known of a parameter. A function with large counts has the parameters of the function without `_c`.
-    pub fn get(&self, function: &str, parameter: &str) -> Option<&Parameter> {
+    pub fn get(&self, function: &str, parameter: &str) -> Option<&ParameterKind> {
         let function = function.strip_suffix("_c").unwrap_or(function);
         let find = |name: &str| self.0.get(&(function.to_owned(), name.to_owned()));
         let renamed = RENAMED.iter().filter(|(c, _)| *c == parameter).find_map(|(_, n)| find(n));

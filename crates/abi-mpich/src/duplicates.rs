@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use weft_legacy::runtime::arguments::HandleArgument;
-use weft_legacy::runtime::{Handle, codes};
+use weft_legacy::runtime::{LegacyHandle, codes};
 
 /// A communicator that is being duplicated: the library's word, and the place of the program's handle.
 struct Duplicate {

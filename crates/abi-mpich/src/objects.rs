@@ -3,28 +3,21 @@
 use crate::entry_points::Datatype;
 use crate::status::STATUS_NUMBERS;
 use std::ffi::{c_int, c_void};
-use weft_legacy::runtime::Bound;
 use weft_legacy::runtime::standard::constants;
-
-/// An address in an exported object.
-#[repr(transparent)]
-pub struct Address(*const c_int);
-
-// SAFETY: nothing is written through the address.
-unsafe impl Sync for Address {}
+use weft_legacy::runtime::{ExportedAddress, TypeBound};
 
 /// Distinct addresses that stand for constants.
 static PLACES: [c_int; 3] = [0; 3];
 
 /// `MPI_UNWEIGHTED`.
 #[unsafe(no_mangle)]
-pub static MPI_UNWEIGHTED: Address = Address(&raw const PLACES[0]);
+pub static MPI_UNWEIGHTED: ExportedAddress = ExportedAddress(&raw const PLACES[0]);
 /// `MPI_WEIGHTS_EMPTY`.
 #[unsafe(no_mangle)]
-pub static MPI_WEIGHTS_EMPTY: Address = Address(&raw const PLACES[1]);
+pub static MPI_WEIGHTS_EMPTY: ExportedAddress = ExportedAddress(&raw const PLACES[1]);
 /// `MPI_T_PVAR_ALL_HANDLES`.
 #[unsafe(no_mangle)]
-pub static MPI_T_PVAR_ALL_HANDLES: Address = Address(&raw const PLACES[2]);
+pub static MPI_T_PVAR_ALL_HANDLES: ExportedAddress = ExportedAddress(&raw const PLACES[2]);
 /// `MPI_F_STATUS_IGNORE`, which Fortran's library sets.
 #[unsafe(no_mangle)]
 pub static mut MPI_F_STATUS_IGNORE: *mut c_int = std::ptr::null_mut();
@@ -40,12 +33,12 @@ pub static MPIR_F08_MPI_STATUSES_IGNORE_OBJ: [[c_int; STATUS_NUMBERS]; 1] =
     [[0; STATUS_NUMBERS]; 1];
 /// `MPI_F08_STATUS_IGNORE`.
 #[unsafe(no_mangle)]
-pub static MPI_F08_STATUS_IGNORE: Address =
-    Address((&raw const MPIR_F08_MPI_STATUS_IGNORE_OBJ).cast());
+pub static MPI_F08_STATUS_IGNORE: ExportedAddress =
+    ExportedAddress((&raw const MPIR_F08_MPI_STATUS_IGNORE_OBJ).cast());
 /// `MPI_F08_STATUSES_IGNORE`.
 #[unsafe(no_mangle)]
-pub static MPI_F08_STATUSES_IGNORE: Address =
-    Address((&raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ).cast());
+pub static MPI_F08_STATUSES_IGNORE: ExportedAddress =
+    ExportedAddress((&raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ).cast());
 
 fn is(place: usize, address: *const c_void) -> bool {
     address == (&raw const PLACES[place]).cast()
@@ -70,10 +63,10 @@ pub fn performance_variable(handle: usize) -> usize {
 }
 
 /// Returns the bound for which MPI 1 had a datatype.
-pub fn bound(datatype: Datatype) -> Option<Bound> {
+pub fn bound(datatype: Datatype) -> Option<TypeBound> {
     match datatype.0 {
-        0x4c00_0010 => Some(Bound::Lower),
-        0x4c00_0011 => Some(Bound::Upper),
+        0x4c00_0010 => Some(TypeBound::Lower),
+        0x4c00_0011 => Some(TypeBound::Upper),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ pub const STATUS_NUMBERS: usize = 5;
 /// Result of a receive, probe or wait.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Status {
+pub struct MpichStatus {
     count_low: c_int,
     /// Upper half of the number of bytes, shifted by one; the lowest bit is the cancelled flag.
     count_high_and_cancelled: c_int,
@@ -18,9 +18,9 @@ pub struct Status {
     error: c_int,
 }
 
-const _: () = assert!(size_of::<Status>() == 4 * STATUS_NUMBERS);
+const _: () = assert!(size_of::<MpichStatus>() == 4 * STATUS_NUMBERS);
 
-impl LegacyStatus for Status {
+impl LegacyStatus for MpichStatus {
     const IGNORE: usize = 1;
 
     fn fields(&self) -> StatusFields {

@@ -5,7 +5,7 @@ use crate::status::STATUS_NUMBERS;
 use std::ffi::{c_char, c_int, c_void};
 use weft_legacy::runtime::arguments::HandleArgument;
 use weft_legacy::runtime::standard::constants;
-use weft_legacy::runtime::{Bound, codes};
+use weft_legacy::runtime::{ExportedAddress, TypeBound, codes};
 
 /// A predefined object, of the size that copy relocations need. The first word is the standard's handle.
 #[repr(C, align(64))]
@@ -62,10 +62,10 @@ const LOWER: usize = 1;
 const UPPER: usize = 2;
 
 /// Returns the bound for which MPI 1 had a datatype.
-pub fn bound(datatype: Datatype) -> Option<Bound> {
+pub fn bound(datatype: Datatype) -> Option<TypeBound> {
     match to_standard(datatype.0) {
-        LOWER => Some(Bound::Lower),
-        UPPER => Some(Bound::Upper),
+        LOWER => Some(TypeBound::Lower),
+        UPPER => Some(TypeBound::Upper),
         _ => None,
     }
 }
@@ -102,13 +102,6 @@ pub unsafe fn duplicate(
     codes::from_standard::<Own>(code)
 }
 
-/// An address in an exported object.
-#[repr(transparent)]
-pub struct Address(*const c_int);
-
-// SAFETY: nothing is written through the address.
-unsafe impl Sync for Address {}
-
 static IGNORED: [c_int; STATUS_NUMBERS] = [0; STATUS_NUMBERS];
 
 /// `MPI_F_STATUS_IGNORE`, which Fortran's library sets.
@@ -119,10 +112,10 @@ pub static mut MPI_F_STATUS_IGNORE: *mut c_int = std::ptr::null_mut();
 pub static mut MPI_F_STATUSES_IGNORE: *mut c_int = std::ptr::null_mut();
 /// `MPI_F08_STATUS_IGNORE`.
 #[unsafe(no_mangle)]
-pub static MPI_F08_STATUS_IGNORE: Address = Address(&raw const IGNORED[0]);
+pub static MPI_F08_STATUS_IGNORE: ExportedAddress = ExportedAddress(&raw const IGNORED[0]);
 /// `MPI_F08_STATUSES_IGNORE`.
 #[unsafe(no_mangle)]
-pub static MPI_F08_STATUSES_IGNORE: Address = Address(&raw const IGNORED[0]);
+pub static MPI_F08_STATUSES_IGNORE: ExportedAddress = ExportedAddress(&raw const IGNORED[0]);
 
 /// Defines functions of attributes that copy nothing, that copy the value, and that do nothing.
 macro_rules! attribute_functions {

@@ -9,7 +9,7 @@ pub const STATUS_NUMBERS: usize = 6;
 /// Result of a receive, probe or wait.
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Status {
+pub struct OpenMpiStatus {
     source: c_int,
     tag: c_int,
     error: c_int,
@@ -18,9 +18,9 @@ pub struct Status {
     bytes: [u32; 2],
 }
 
-const _: () = assert!(size_of::<Status>() == 4 * STATUS_NUMBERS);
+const _: () = assert!(size_of::<OpenMpiStatus>() == 4 * STATUS_NUMBERS);
 
-impl LegacyStatus for Status {
+impl LegacyStatus for OpenMpiStatus {
     const IGNORE: usize = 0;
 
     fn fields(&self) -> StatusFields {

@@ -12,7 +12,7 @@
 use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
 use crate::rust::{Widen, argument, camel, wide, widening};
 use std::fmt::Write;
-use weft_abi_data::{Abi, Function, Param};
+use weft_abi_data::{Abi, AbiFunction, Param};
 
 /// Path of the functions that are written here. They take widened arguments, also for a `_c` that has its own implementation.
 pub const GENERATED: &str = "generated::calls::";
@@ -36,7 +36,7 @@ impl Form {
 }
 
 /// Returns the family of a function, by the name of its arguments, and its form.
-pub fn family(abi: &Abi, f: &Function) -> (String, Form) {
+pub fn family(abi: &Abi, f: &AbiFunction) -> (String, Form) {
     let name = &f.name[4..];
     let takes = common(&f.params);
     let asks =
@@ -236,7 +236,7 @@ pub fn write(out: &mut String, abi: &Abi, done: &mut Done) {
     out.push_str("}\n\n");
 }
 
-fn structure(out: &mut String, f: &Function, family: &str, fields: &[Field]) {
+fn structure(out: &mut String, f: &AbiFunction, family: &str, fields: &[Field]) {
     writeln!(out, "/// What `{}` and its other forms are given.", f.name).unwrap();
     writeln!(out, "#[derive(Clone, Copy)]\npub struct {family} {{").unwrap();
     for Field { name, kind, .. } in fields {

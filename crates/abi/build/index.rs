@@ -6,7 +6,7 @@ use crate::chapters::Done;
 use crate::rust::{Resolved, resolve};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
-use weft_abi_data::{Abi, Function};
+use weft_abi_data::{Abi, AbiFunction};
 
 /// Maximum number of characters in a line of documentation.
 const WIDTH: usize = 100;
@@ -59,7 +59,7 @@ pub fn functions_md(abi: &Abi, done: &Done) -> String {
     out
 }
 
-fn sorted(abi: &Abi) -> Vec<&Function> {
+fn sorted(abi: &Abi) -> Vec<&AbiFunction> {
     let mut all: Vec<_> = abi.functions.iter().collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
     all
@@ -67,7 +67,7 @@ fn sorted(abi: &Abi) -> Vec<&Function> {
 
 /// Fails if the documentation of an item begins with other C names than the names that it implements.
 pub fn check(abi: &Abi, done: &Done) {
-    let mut expected: BTreeMap<usize, Vec<&Function>> = BTreeMap::new();
+    let mut expected: BTreeMap<usize, Vec<&AbiFunction>> = BTreeMap::new();
     for f in sorted(abi) {
         let Resolved { implementation, fast, lane, .. } = resolve(abi, done, f);
         let items: BTreeSet<usize> =
@@ -92,8 +92,8 @@ pub fn check(abi: &Abi, done: &Done) {
 }
 
 /// Returns the lines with which the documentation of the implementation of `functions` begins.
-fn documentation(abi: &Abi, mut functions: Vec<&Function>) -> Vec<String> {
-    let form = |f: &Function| match calls::family(abi, abi.small(f).unwrap_or(f)).1 {
+fn documentation(abi: &Abi, mut functions: Vec<&AbiFunction>) -> Vec<String> {
+    let form = |f: &AbiFunction| match calls::family(abi, abi.small(f).unwrap_or(f)).1 {
         Form::Blocking => 0,
         Form::Nonblocking => 1,
         Form::Persistent => 2,

@@ -3,7 +3,7 @@
 use crate::calls;
 use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
 use std::fmt::Write;
-use weft_abi_data::{Abi, Callback, Constant, Function, Param};
+use weft_abi_data::{Abi, AbiFunction, Callback, Constant, Param};
 
 /// Conversion of one parameter of two functions, without and with large counts, to the parameter of the implementation that they
 /// share.
@@ -183,7 +183,7 @@ fn widened(small: &[Param], large: &[Param]) -> Option<Vec<Widen>> {
 }
 
 /// Returns the conversions of the parameters of `f` to those of the implementation that it shares with its other form.
-pub fn widening(abi: &Abi, f: &Function) -> Option<Vec<Widen>> {
+pub fn widening(abi: &Abi, f: &AbiFunction) -> Option<Vec<Widen>> {
     if let Some(large) = abi.large(f) {
         widened(&f.params, &large.params)
     } else if let Some(small) = abi.small(f) {
@@ -209,7 +209,7 @@ fn convert(p: &Param, widen: Widen) -> String {
 }
 
 /// Returns the object whose error handler is called: the first parameter that is such an object.
-fn owner(f: &Function) -> String {
+fn owner(f: &AbiFunction) -> String {
     if f.name.starts_with("MPI_T_") {
         return "Owner::Tool".into();
     }
@@ -268,7 +268,7 @@ pub struct Resolved<'a> {
 }
 
 /// Finds the implementation of a function.
-pub fn resolve<'a>(abi: &Abi, done: &'a Done, f: &Function) -> Resolved<'a> {
+pub fn resolve<'a>(abi: &Abi, done: &'a Done, f: &AbiFunction) -> Resolved<'a> {
     let done = &done.functions;
     let (own, shared) = (implementation(&f.name), widening(abi, f));
     let plain = vec![Widen::Same; f.params.len()];
@@ -293,7 +293,7 @@ pub fn resolve<'a>(abi: &Abi, done: &'a Done, f: &Function) -> Resolved<'a> {
 }
 
 /// Writes the two entry points of a function. Returns true if the function is implemented.
-fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
+fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &AbiFunction) -> bool {
     let Resolved { implementation: found, fast, lane, widen } = resolve(abi, done, f);
     let path = found.map(|one| &one.path);
     let returns = match f.returns.as_str() {
@@ -340,7 +340,7 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &Function) -> bool {
 }
 
 /// Returns the value that a function without an error code returns while it is not implemented.
-fn neutral(f: &Function) -> String {
+fn neutral(f: &AbiFunction) -> String {
     match f.returns.as_str() {
         "double" => "0.0".into(),
         "int" | "MPI_Aint" => "0".into(),

@@ -13,6 +13,7 @@ use crate::workload::{Effort, Fence, Overlap, RegistrationPolicy, Workload};
 use std::rc::Rc;
 use weft_fabric_sim::Machine;
 use weft_p2p::ProtocolLimits;
+use weft_rma::FenceDesign;
 
 /// Number of rounds of a collective operation over streams. Few are enough, because all rounds take the same time.
 const FEW: usize = 3;

@@ -13,7 +13,7 @@ use weft_abi_data::{Abi, Kinds, rows};
 
 /// An older ABI.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Target {
+pub enum LegacyTarget {
     /// MPICH's: handles are `int`, except those of files.
     Mpich,
     /// Open MPI's: handles are addresses of objects.
@@ -43,7 +43,7 @@ fn number(text: &str) -> Option<i64> {
 
 /// The data from which one older ABI is generated.
 struct Source {
-    target: Target,
+    target: LegacyTarget,
     abi: Abi,
     kinds: Kinds,
     constants: Vec<LegacyConstant>,
@@ -52,7 +52,7 @@ struct Source {
 }
 
 impl Source {
-    fn read(target: Target, crates: &Path) -> Source {
+    fn read(target: LegacyTarget, crates: &Path) -> Source {
         let abi = Abi::read(&crates.join("abi/data"));
         let kinds = Kinds::read(&crates.join("fortran/data/parameters.csv"));
         let all = rows::<7>(&crates.join("legacy/data/legacy.csv"));
@@ -63,8 +63,8 @@ impl Source {
         let constants = all.iter().map(|row| {
             let [name, value, mpich, mpich_fortran, open, bytes, open_fortran] = row;
             let (legacy, fortran) = match target {
-                Target::Mpich => (mpich, mpich_fortran),
-                Target::OpenMpi => (open, open_fortran),
+                LegacyTarget::Mpich => (mpich, mpich_fortran),
+                LegacyTarget::OpenMpi => (open, open_fortran),
             };
             LegacyConstant {
                 name: name.clone(),
@@ -86,7 +86,7 @@ impl Source {
 }
 
 /// Returns the text of a library's generated module. `crates` is the folder of all crates.
-pub fn library(target: Target, crates: &Path) -> String {
+pub fn library(target: LegacyTarget, crates: &Path) -> String {
     let source = Source::read(target, crates);
     let mut out = handles::write(&source);
     out += &constants::write(&source);

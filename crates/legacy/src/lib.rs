@@ -10,3 +10,38 @@
 
 pub mod generate;
 pub mod runtime;
+
+/// Defines a library of an older ABI: its entry points, which the build script has generated and which use the names that are
+/// given, and the constructor that loads the standard's library before the program calls anything.
+#[macro_export]
+macro_rules! legacy_library {
+    ($($own:item)*) => {
+        /// The entry points of the ABI, generated.
+        #[allow(non_snake_case, non_upper_case_globals, unused_unsafe, unused_mut)]
+        #[allow(clashing_extern_declarations)]
+        #[allow(clippy::missing_safety_doc, clippy::too_many_arguments, clippy::let_and_return)]
+        #[allow(clippy::unnecessary_cast, clippy::redundant_closure)]
+        mod entry_points {
+            $($own)*
+            use weft_legacy::runtime::arguments::*;
+            use weft_legacy::runtime::standard::{constants, standard};
+            use weft_legacy::runtime::tool_object::{ToolKind, ToolObject};
+            use weft_legacy::runtime::*;
+
+            mod generated {
+                include!(concat!(env!("OUT_DIR"), "/entry_points.rs"));
+            }
+            pub use generated::*;
+        }
+
+        #[used]
+        #[unsafe(link_section = ".init_array")]
+        static LOAD: extern "C" fn() = load;
+
+        extern "C" fn load() {
+            let overhead = entry_points::own::MPI_BSEND_OVERHEAD;
+            // SAFETY: the loader calls this as a constructor of the library.
+            unsafe { weft_legacy::runtime::standard::load((&raw const LOAD).cast(), overhead) }
+        }
+    };
+}

@@ -1,4 +1,4 @@
-//! Conversions that both older ABIs share. Each ABI implements [`LegacyAbi`], [`Handle`] and [`LegacyStatus`].
+//! Conversions that both older ABIs share. Each ABI implements [`LegacyAbi`], [`LegacyHandle`] and [`LegacyStatus`].
 
 pub mod arguments;
 pub mod attributes;
@@ -24,11 +24,11 @@ pub const UNKNOWN: c_int = -777_777;
 
 /// An older ABI: its types and tables.
 pub trait LegacyAbi: 'static {
-    type Comm: Handle;
-    type Datatype: Handle;
-    type Win: Handle;
-    type Session: Handle;
-    type File: Handle;
+    type Comm: LegacyHandle;
+    type Datatype: LegacyHandle;
+    type Win: LegacyHandle;
+    type Session: LegacyHandle;
+    type File: LegacyHandle;
     type Status: LegacyStatus;
     /// Error classes.
     const CLASSES: NumberMap;
@@ -51,20 +51,27 @@ pub trait LegacyAbi: 'static {
     /// MPI_IN_PLACE, as an address.
     const IN_PLACE: isize;
     /// MPI_LB and MPI_UB, which functions of MPI 1 took as datatypes.
-    fn bound(datatype: Self::Datatype) -> Option<Bound>;
+    fn bound(datatype: Self::Datatype) -> Option<TypeBound>;
     /// MPI_ERR_LASTCODE. Codes that the program adds are larger.
     const LAST_CODE: c_int;
 }
 
 /// A bound of a datatype, as MPI 1 described it by datatypes without size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bound {
+pub enum TypeBound {
     Lower,
     Upper,
 }
 
+/// An address in an exported object.
+#[repr(transparent)]
+pub struct ExportedAddress(pub *const c_int);
+
+// SAFETY: nothing is written through the address.
+unsafe impl Sync for ExportedAddress {}
+
 /// A handle of an older ABI.
-pub trait Handle: Copy {
+pub trait LegacyHandle: Copy {
     /// Returns the standard's handle. For a handle that the ABI does not define, returns 0, which is no object's handle.
     fn to_standard(self) -> usize;
     /// Returns the older ABI's handle.

@@ -2,10 +2,10 @@
 
 use super::Source;
 use super::handles::CLASSES;
-use weft_abi_data::{Direction, Function, Param};
+use weft_abi_data::{AbiFunction, Param, ParameterDirection};
 
 /// A parameter of an entry point: its type, a statement before the call, the expression that is passed, a statement after it.
-pub struct Argument {
+pub struct EntryArgument {
     pub name: String,
     pub rust_type: String,
     pub before: String,
@@ -118,7 +118,7 @@ fn rust_name(name: &str) -> String {
 }
 
 /// Returns the number of elements of an array, as an expression.
-fn length(f: &Function, length: &str) -> String {
+fn length(f: &AbiFunction, length: &str) -> String {
     let counts = f.params.iter().find(|p| p.name == length && p.stars == 0);
     if counts.is_some_and(|p| p.base == "int") {
         return format!("length({})", rust_name(length));
@@ -136,192 +136,225 @@ fn length(f: &Function, length: &str) -> String {
     }
 }
 
-pub fn argument(source: &Source, f: &Function, p: &Param) -> Argument {
-    let name = rust_name(&p.name);
+/// The conversion of a parameter: an expression that makes an argument, the expression that is passed, and what follows the call.
+struct Conversion {
+    make: String,
+    pass: String,
+    /// A method of the argument, if `make` is not empty; else a statement.
+    after: String,
+}
+
+impl Conversion {
+    /// Passes an expression.
+    fn pass(expression: String) -> Conversion {
+        Conversion { make: String::new(), pass: expression, after: String::new() }
+    }
+}
+
+/// A parameter with what the data says of it.
+struct Described<'a> {
+    function: &'a AbiFunction,
+    param: &'a Param,
+    name: String,
+    base: String,
+    stars: usize,
+    is_array: bool,
+    kind: &'a str,
+    direction: ParameterDirection,
+    /// Name of the parameter with the number of elements, `*`, or empty.
+    length: &'a str,
+}
+
+impl Described<'_> {
+    /// Makes an argument that is passed by address.
+    fn object(&self, make: String, after: &str) -> Conversion {
+        let pass = format!("{}_argument.pass()", self.name);
+        Conversion { make, pass, after: after.to_owned() }
+    }
+
+    /// Runs a statement after the call, on what the library has stored in the program's memory.
+    fn after(&self, statement: String) -> Conversion {
+        Conversion { make: String::new(), pass: self.name.clone(), after: statement }
+    }
+
+    /// Returns the number of elements of the array, as an expression.
+    fn len(&self) -> String {
+        let side = if self.param.name.starts_with("recv") { "0" } else { "1" };
+        length(self.function, self.length).replace("SIDE", side)
+    }
+
+    fn handle(&self) -> Conversion {
+        let (name, out) = (&self.name, self.direction == ParameterDirection::Out);
+        let array = |kind: &str| {
+            format!("HandleArray::{kind}(&mut {name}_storage, {name}, {})", self.len())
+        };
+        match (self.is_array, self.stars, self.param.constant) {
+            (false, 0, _) => Conversion::pass(format!("{name}.to_standard()")),
+            (false, ..) if out => self.object(format!("HandleArgument::out({name})"), "finish()"),
+            (false, ..) => self.object(format!("HandleArgument::inout({name})"), "finish()"),
+            (true, _, true) => self.object(array("inout"), ""),
+            (true, ..) => self.object(array(if out { "out" } else { "inout" }), "finish()"),
+        }
+    }
+
+    fn status(&self) -> Conversion {
+        let (name, f) = (&self.name, self.function);
+        let one = |kind: &str| format!("StatusArgument::<Own>::{kind}({name})");
+        if self.is_array {
+            // Functions that complete some requests store as many statuses as there are requests at most.
+            let some = f.params.iter().any(|p| p.name == "incount");
+            let count = if some { "incount" } else { "count" };
+            let make =
+                format!("StatusArray::<Own>::out(&mut {name}_storage, {name}, length({count}))");
+            return self.object(make, "finish()");
+        }
+        match (self.param.constant, f.name.starts_with("MPI_Status_set_")) {
+            (true, _) => self.object(one("inout"), ""),
+            (false, true) => self.object(one("inout"), "finish()"),
+            (false, false) => self.object(one("out"), "finish()"),
+        }
+    }
+
+    fn number(&self, numbers: &Numbers) -> Conversion {
+        let (name, direction) = (&self.name, self.direction);
+        let (to, from) = (numbers.to("number"), numbers.from("number"));
+        let finish = format!("finish(|number| {from})");
+        match (self.is_array, self.stars) {
+            (false, 0) => Conversion::pass(numbers.to(name)),
+            (false, _) if direction == ParameterDirection::Out => {
+                self.object(format!("NumberArgument::out({name})"), &finish)
+            }
+            (false, _) => {
+                self.object(format!("NumberArgument::inout({name}, |number| {to})"), &finish)
+            }
+            (true, _) if direction != ParameterDirection::In => {
+                let count = if self.kind == "ERROR_CODE" {
+                    spawn_length(self.function)
+                } else {
+                    self.len()
+                };
+                self.after(format!("convert_stored({name}, {count}, |number| {from});"))
+            }
+            // Neighbors are ranks of processes that exist.
+            (true, _) if self.length == "*" || self.length.is_empty() => {
+                Conversion::pass(name.clone())
+            }
+            (true, _) => self.numbers(&format!("|number| {to}")),
+        }
+    }
+
+    /// Converts an array of numbers that the library reads.
+    fn numbers(&self, convert: &str) -> Conversion {
+        let (name, len) = (&self.name, self.len());
+        self.object(format!("NumberArray::new(&mut {name}_storage, {name}, {len}, {convert})"), "")
+    }
+
+    /// Returns the object of a handle of the tool interface.
+    fn tool_object(&self) -> Conversion {
+        let (name, f) = (&self.name, self.function);
+        let index = f.params.iter().find(|p| p.name.ends_with("_index")).expect("an index");
+        let kinds = [("pvar", "Performance"), ("cvar", "Control")];
+        let kind =
+            kinds.iter().find(|(part, _)| f.name.contains(part)).map_or("Event", |kind| kind.1);
+        let index = rust_name(&index.name);
+        self.object(format!("ToolObject::new::<Own>(ToolKind::{kind}, {index}, {name})"), "")
+    }
+
+    /// Converts a text, if the library could write more than the program's buffer holds.
+    fn text(&self) -> Option<Conversion> {
+        let (_, size) = TEXTS.iter().find(|(function, _)| *function == self.function.name)?;
+        let has_length = self.function.params.iter().any(|p| p.name == "resultlen");
+        let length = if has_length { "resultlen" } else { "std::ptr::null_mut()" };
+        Some(self.object(
+            format!("TextArgument::<{{ constants::{size} as usize }}>::out({})", self.name),
+            &format!("finish(own::{size} as usize, {length})"),
+        ))
+    }
+
+    fn conversion(&self) -> Conversion {
+        let (name, function) = (&self.name, self.function.name.as_str());
+        let is_in = self.direction == ParameterDirection::In;
+        if CLASSES.iter().any(|class| class.0 == self.base) {
+            return self.handle();
+        }
+        if self.base == "Status" {
+            return self.status();
+        }
+        if let Some(numbers) = numbers(self.kind, function)
+            && self.base == "c_int"
+            && self.param.dims != "[][3]"
+        {
+            return self.number(&numbers);
+        }
+        match self.kind {
+            "DTYPE_DISTRIBUTION" => self.numbers("calls::distribution_argument::<Own>"),
+            "C_BUFFER2" => self.after(format!("calls::convert_detached::<Own>({name});")),
+            "BUFFER"
+                if self.stars == 1 && self.base == "c_void" && function != "MPI_Get_address" =>
+            {
+                Conversion::pass(format!("calls::buffer::<Own>({name})"))
+            }
+            "WEIGHT" if is_in => Conversion::pass(format!("super::weights({name})")),
+            "OFFSET" if function == "MPI_File_set_view" => Conversion::pass(format!(
+                "calls::displacement(own::MPI_DISPLACEMENT_CURRENT, {name})"
+            )),
+            "TOOL_MPI_OBJ" => self.tool_object(),
+            "PVAR" if self.stars == 0 => {
+                Conversion::pass(format!("super::performance_variable({name})"))
+            }
+            "STRING" if self.stars == 1 && self.direction == ParameterDirection::Out => {
+                self.text().unwrap_or_else(|| Conversion::pass(name.clone()))
+            }
+            "GENERIC_DTYPE_INT" => self.after(format!(
+                "contents::convert::<Own>(datatype.to_standard(), max_integers as c_int, {name});"
+            )),
+            _ => Conversion::pass(name.clone()),
+        }
+    }
+}
+
+/// Returns the conversion of a parameter of a function.
+pub fn argument(source: &Source, f: &AbiFunction, p: &Param) -> EntryArgument {
     let base = base_type(&p.base, source);
-    let stars = match source.abi.is_callback(&p.base) {
-        true => 0,
-        false => p.stars,
-    };
+    let stars = if source.abi.is_callback(&p.base) { 0 } else { p.stars };
     let rust_type = match p.dims.as_str() {
         "" => "*mut ".repeat(stars) + &base,
         "[][3]" => format!("*mut [{base}; 3]"),
         _ => "*mut ".repeat(stars + 1) + &base,
     };
-    let mut argument = Argument {
-        name: name.clone(),
-        rust_type,
-        before: String::new(),
-        pass: name.clone(),
-        after: String::new(),
-    };
     let known = source.kinds.get(&f.name, &p.name);
-    // The data has some arrays as pointers.
-    let is_array = p.dims == "[]" || p.name.starts_with("array_of_") && p.stars == 1;
-    let kind = known.map_or("", |known| known.kind.as_str());
-    let direction = known.map_or(Direction::In, |known| known.direction);
-    let len = || {
-        length(f, known.map_or("", |known| &known.length))
-            .replace("SIDE", if p.name.starts_with("recv") { "0" } else { "1" })
+    let described = Described {
+        function: f,
+        param: p,
+        name: rust_name(&p.name),
+        base,
+        stars,
+        // The data has some arrays as pointers.
+        is_array: p.dims == "[]" || p.name.starts_with("array_of_") && p.stars == 1,
+        kind: known.map_or("", |known| &known.kind),
+        direction: known.map_or(ParameterDirection::In, |known| known.direction),
+        length: known.map_or("", |known| &known.length),
     };
-    let object =
-        |make: String, after: &str| (make, format!("{name}_argument.pass()"), after.to_owned());
-    let (before, pass, after) = if CLASSES.iter().any(|class| class.0 == base) {
-        match (is_array, stars, p.constant, direction) {
-            (false, 0, ..) => (String::new(), format!("{name}.to_standard()"), String::new()),
-            (false, _, _, Direction::Out) => {
-                object(format!("HandleArgument::out({name})"), "finish()")
-            }
-            (false, ..) => object(format!("HandleArgument::inout({name})"), "finish()"),
-            (true, _, true, _) => {
-                object(format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()), "")
-            }
-            (true, _, false, Direction::Out) => object(
-                format!("HandleArray::out(&mut {name}_storage, {name}, {})", len()),
-                "finish()",
-            ),
-            (true, ..) => object(
-                format!("HandleArray::inout(&mut {name}_storage, {name}, {})", len()),
-                "finish()",
-            ),
-        }
-    } else if base == "Status" {
-        match (is_array, p.constant, f.name.starts_with("MPI_Status_set_")) {
-            (true, ..) => {
-                // Functions that complete some requests store as many statuses as there are requests at most.
-                let count =
-                    if f.params.iter().any(|p| p.name == "incount") { "incount" } else { "count" };
-                object(
-                    format!(
-                        "StatusArray::<Own>::out(&mut {name}_storage, {name}, length({count}))"
-                    ),
-                    "finish()",
-                )
-            }
-            (false, true, _) => object(format!("StatusArgument::<Own>::inout({name})"), ""),
-            (false, _, true) => object(format!("StatusArgument::<Own>::inout({name})"), "finish()"),
-            _ => object(format!("StatusArgument::<Own>::out({name})"), "finish()"),
-        }
-    } else if let (Some(numbers), true) =
-        (numbers(kind, &f.name), base == "c_int" && p.dims != "[][3]")
-    {
-        match (is_array, stars, direction) {
-            (false, 0, _) => (String::new(), numbers.to(&name), String::new()),
-            (false, _, Direction::Out) => object(
-                format!("NumberArgument::out({name})"),
-                &format!("finish(|number| {})", numbers.from("number")),
-            ),
-            (false, ..) => object(
-                format!("NumberArgument::inout({name}, |number| {})", numbers.to("number")),
-                &format!("finish(|number| {})", numbers.from("number")),
-            ),
-            // Neighbors are ranks of processes that exist.
-            (true, _, Direction::In)
-                if known.is_some_and(|k| k.length == "*" || k.length.is_empty()) =>
-            {
-                (String::new(), name.clone(), String::new())
-            }
-            (true, _, Direction::In) => object(
-                format!(
-                    "NumberArray::new(&mut {name}_storage, {name}, {}, |number| {})",
-                    len(),
-                    numbers.to("number")
-                ),
-                "",
-            ),
-            (true, ..) => {
-                let count = if known.is_some_and(|k| k.kind == "ERROR_CODE") {
-                    spawn_length(f)
-                } else {
-                    len()
-                };
-                argument.after = format!(
-                    "convert_stored({name}, {count}, |number| {});",
-                    numbers.from("number")
-                );
-                return argument;
-            }
-        }
-    } else if kind == "DTYPE_DISTRIBUTION" {
-        object(
-            format!(
-                "NumberArray::new(&mut {name}_storage, {name}, {}, calls::distribution_argument::<Own>)",
-                len()
-            ),
-            "",
-        )
-    } else if kind == "C_BUFFER2" {
-        argument.after = format!("calls::convert_detached::<Own>({name});");
-        return argument;
-    } else if kind == "BUFFER" && stars == 1 && base == "c_void" && f.name != "MPI_Get_address" {
-        (String::new(), format!("calls::buffer::<Own>({name})"), String::new())
-    } else if kind == "WEIGHT" && direction == Direction::In {
-        (String::new(), format!("super::weights({name})"), String::new())
-    } else if kind == "OFFSET" && f.name == "MPI_File_set_view" {
-        (
-            String::new(),
-            format!("calls::displacement(own::MPI_DISPLACEMENT_CURRENT, {name})"),
-            String::new(),
-        )
-    } else if kind == "TOOL_MPI_OBJ" {
-        let index = rust_name(
-            &f.params
-                .iter()
-                .find(|p| p.name.ends_with("_index"))
-                .expect("what the handle is of")
-                .name,
-        );
-        let what = if f.name.contains("pvar") {
-            "Performance"
-        } else if f.name.contains("cvar") {
-            "Control"
-        } else {
-            "Event"
-        };
-        object(format!("ToolObject::new::<Own>(ToolKind::{what}, {index}, {name})"), "")
-    } else if kind == "PVAR" && stars == 0 {
-        (String::new(), format!("super::performance_variable({name})"), String::new())
-    } else if kind == "STRING"
-        && stars == 1
-        && direction == Direction::Out
-        && let Some((_, size)) = TEXTS.iter().find(|(function, _)| *function == f.name)
-    {
-        let resultlen = if f.params.iter().any(|p| p.name == "resultlen") {
-            "resultlen"
-        } else {
-            "std::ptr::null_mut()"
-        };
-        object(
-            format!("TextArgument::<{{ constants::{size} as usize }}>::out({name})"),
-            &format!("finish(own::{size} as usize, {resultlen})"),
-        )
-    } else if kind == "GENERIC_DTYPE_INT" {
-        argument.after = format!(
-            "contents::convert::<Own>(datatype.to_standard(), max_integers as c_int, {name});"
-        );
-        return argument;
-    } else {
-        (String::new(), name.clone(), String::new())
+    let Conversion { make, pass, after } = described.conversion();
+    let name = described.name;
+    if make.is_empty() {
+        return EntryArgument { name, rust_type, before: make, pass, after };
+    }
+    let (plain, storage) = (name.replace("r#", ""), make.contains("_storage"));
+    let storage = match storage {
+        true => format!("let mut {plain}_storage = ArrayStorage::empty(); "),
+        false => String::new(),
     };
-    if !before.is_empty() {
-        let mutable = if pass.contains("pass()") { "mut " } else { "" };
-        let storage = match before.contains("_storage") {
-            true => format!("let mut {name}_storage = Storage::empty(); "),
-            false => String::new(),
-        };
-        argument.before =
-            format!("{storage}let {mutable}{name}_argument = {before};").replace("r#", "");
-    }
-    argument.pass = pass.replace("r#type_argument", "type_argument");
-    if !after.is_empty() {
-        argument.after =
-            format!("{name}_argument.{after};").replace("r#type_argument", "type_argument");
-    }
-    argument
+    let before = format!("{storage}let mut {plain}_argument = {make};");
+    let after = match after.as_str() {
+        "" => after,
+        method => format!("{plain}_argument.{method};"),
+    };
+    EntryArgument { pass: pass.replace("r#", ""), before, after, name, rust_type }
 }
 
 /// Returns the number of processes that a spawning function starts.
-fn spawn_length(f: &Function) -> String {
+fn spawn_length(f: &AbiFunction) -> String {
     match f.name.as_str() {
         "MPI_Comm_spawn_multiple" => "calls::spawned(count, array_of_maxprocs)".into(),
         _ => "length(maxprocs)".into(),

@@ -1,6 +1,6 @@
 //! Tables of constants, and the implementation of [`crate::runtime::LegacyAbi`].
 
-use super::{Source, Target};
+use super::{LegacyTarget, Source};
 use std::fmt::Write;
 
 /// Tables, each with the beginnings of its constants' names. An entry that ends in `!` is a complete name.
@@ -123,8 +123,8 @@ pub fn write(source: &Source) -> String {
         writeln!(out, "    pub const {name}: i64 = {value};").unwrap();
     }
     let name = match source.target {
-        Target::Mpich => "Mpich",
-        Target::OpenMpi => "OpenMpi",
+        LegacyTarget::Mpich => "Mpich",
+        LegacyTarget::OpenMpi => "OpenMpi",
     };
     write!(
         out,
@@ -140,10 +140,10 @@ pub fn write(source: &Source) -> String {
     }
     // The latest version of MPI whose constants the ABI has all. Classes of failed processes, which the standard does not have.
     let (version, failed) = match source.target {
-        Target::Mpich => ((5, 0), 101),
-        Target::OpenMpi => ((4, 0), 75),
+        LegacyTarget::Mpich => ((5, 0), 101),
+        LegacyTarget::OpenMpi => ((4, 0), 75),
     };
     writeln!(out, "    const VERSION: (c_int, c_int) = {version:?};").unwrap();
     writeln!(out, "    const FAILED_PROCESSES: c_int = {failed};").unwrap();
-    out + "    const IN_PLACE: isize = own::MPI_IN_PLACE as isize;\n    fn bound(datatype: Datatype) -> Option<Bound> {\n        bound(datatype)\n    }\n    const LAST_CODE: c_int = own::MPI_ERR_LASTCODE as c_int;\n}\n\n"
+    out + "    const IN_PLACE: isize = own::MPI_IN_PLACE as isize;\n    fn bound(datatype: Datatype) -> Option<TypeBound> {\n        bound(datatype)\n    }\n    const LAST_CODE: c_int = own::MPI_ERR_LASTCODE as c_int;\n}\n\n"
 }

@@ -2,13 +2,13 @@
 //! where it calls the function.
 
 use super::function::both;
-use super::{Source, Target};
+use super::{LegacyTarget, Source};
 use std::fmt::Write;
 
 /// A function that does not work.
 pub struct UnsupportedFunction {
     name: String,
-    targets: Vec<Target>,
+    targets: Vec<LegacyTarget>,
     /// Name of the entry in [`RESULTS`].
     result: String,
     /// The reason, and what a program can do instead.
@@ -17,7 +17,7 @@ pub struct UnsupportedFunction {
 
 impl UnsupportedFunction {
     pub fn new([name, mpich, openmpi, result, sentence]: [String; 5]) -> UnsupportedFunction {
-        let all = [(mpich, Target::Mpich), (openmpi, Target::OpenMpi)];
+        let all = [(mpich, LegacyTarget::Mpich), (openmpi, LegacyTarget::OpenMpi)];
         let targets = all.into_iter().filter(|(mark, _)| !mark.is_empty()).map(|(_, t)| t);
         UnsupportedFunction { name, targets: targets.collect(), result, sentence }
     }
@@ -61,7 +61,7 @@ mod tests {
     fn each_library_has_the_extensions_of_its_abi() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
         let [mpich, openmpi] =
-            [Target::Mpich, Target::OpenMpi].map(|target| library(target, crates));
+            [LegacyTarget::Mpich, LegacyTarget::OpenMpi].map(|target| library(target, crates));
         let defines = |text: &str, name: &str| text.contains(&format!("extern \"C\" fn {name}("));
         for (name, has_mpich, has_openmpi) in [
             ("MPIX_Comm_agree", true, true),

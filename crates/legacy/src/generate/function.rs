@@ -1,9 +1,9 @@
 //! The entry points.
 
-use super::argument::{Argument, argument};
-use super::{Source, Target};
+use super::argument::{EntryArgument, argument};
+use super::{LegacyTarget, Source};
 use std::fmt::Write;
-use weft_abi_data::Function;
+use weft_abi_data::AbiFunction;
 
 /// Functions with a body of their own: their name without `MPI_`, and the body.
 const OWN: &[(&str, &str)] = &[
@@ -66,10 +66,10 @@ const OWN: &[(&str, &str)] = &[
         "calls::made::<Own, Info>(info, |to| { if !to.is_null() { *to = constants::MPI_INFO_NULL as usize; } 0 })",
     ),
     ("Get_version", "calls::version::<Own>(version, subversion)"),
-    ("Error_class", "codes::class::<Own>(errorcode, errorclass)"),
+    ("Error_class", "calls::error_class::<Own>(errorcode, errorclass)"),
     (
         "Error_string",
-        "codes::text::<Own>(errorcode, string, own::MPI_MAX_ERROR_STRING as usize, resultlen)",
+        "calls::error_string::<Own>(errorcode, string, own::MPI_MAX_ERROR_STRING as usize, resultlen)",
     ),
     (
         "Comm_idup",
@@ -100,7 +100,7 @@ pub fn write(source: &Source) -> String {
     out
 }
 
-fn entry(source: &Source, f: &Function) -> String {
+fn entry(source: &Source, f: &AbiFunction) -> String {
     let arguments: Vec<_> = f.params.iter().map(|p| argument(source, f, p)).collect();
     let list = arguments.iter().map(|a| format!("{}: {}", a.name, a.rust_type));
     let list = list.collect::<Vec<_>>().join(", ");
@@ -125,7 +125,7 @@ pub fn both(name: &str, list: &str, names: &str, result: &str, body: &str) -> St
     )
 }
 
-fn body(source: &Source, f: &Function, arguments: &[Argument]) -> String {
+fn body(source: &Source, f: &AbiFunction, arguments: &[EntryArgument]) -> String {
     let mut out = String::new();
     for a in arguments.iter().filter(|a| !a.before.is_empty()) {
         write!(out, "{} ", a.before).unwrap();
@@ -147,7 +147,7 @@ fn body(source: &Source, f: &Function, arguments: &[Argument]) -> String {
         text.replace("KEY)", &format!("{})", key.name))
     });
     let pending = match source.target {
-        Target::Mpich if completes(&f.name) => "duplicates::store_complete();",
+        LegacyTarget::Mpich if completes(&f.name) => "duplicates::store_complete();",
         _ => "",
     };
     if after.is_empty() && value.is_none() && pending.is_empty() {

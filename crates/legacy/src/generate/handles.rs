@@ -1,6 +1,6 @@
 //! Types of handles, their conversions, and the objects that Open MPI's library exports.
 
-use super::{LegacyConstant, Source, Target};
+use super::{LegacyConstant, LegacyTarget, Source};
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -50,15 +50,15 @@ pub fn write(source: &Source) -> String {
     for class in &CLASSES {
         let constants = predefined(source, class);
         match source.target {
-            Target::Mpich => numbers(&mut out, class, &constants),
-            Target::OpenMpi => objects(&mut out, class, &constants),
+            LegacyTarget::Mpich => numbers(&mut out, class, &constants),
+            LegacyTarget::OpenMpi => objects(&mut out, class, &constants),
         }
         // Other handles of MPICH have the same number in Fortran.
-        if source.target == Target::OpenMpi || class.0 == "File" {
+        if source.target == LegacyTarget::OpenMpi || class.0 == "File" {
             fortran(&mut out, class, &constants);
         }
     }
-    if source.target == Target::OpenMpi {
+    if source.target == LegacyTarget::OpenMpi {
         exported(&mut out, source);
     }
     out
@@ -92,7 +92,7 @@ fn numbers(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
     write!(
         out,
         "/// `MPI_{name}`\n#[repr(transparent)]\n#[derive(Clone, Copy)]\npub struct {name}(pub {kind});\n\n\
-         impl Handle for {name} {{\n    #[inline(always)]\n    fn to_standard(self) -> usize {{\n        match self.0 {{\n{to}            {object}\n        }}\n    }}\n\n    \
+         impl LegacyHandle for {name} {{\n    #[inline(always)]\n    fn to_standard(self) -> usize {{\n        match self.0 {{\n{to}            {object}\n        }}\n    }}\n\n    \
          #[inline(always)]\n    fn from_standard(standard: usize) -> {name} {{\n        {name}(match standard {{\n{from}            {back}\n        }})\n    }}\n}}\n\n"
     )
     .unwrap();
@@ -112,7 +112,7 @@ fn objects(out: &mut String, class: &HandleClass, constants: &[&LegacyConstant])
     write!(
         out,
         "/// `MPI_{name}`\n#[repr(transparent)]\n#[derive(Clone, Copy)]\npub struct {name}(pub usize);\n\n\
-         impl Handle for {name} {{\n    #[inline(always)]\n    fn to_standard(self) -> usize {{\n        objects::to_standard(self.0)\n    }}\n\n    \
+         impl LegacyHandle for {name} {{\n    #[inline(always)]\n    fn to_standard(self) -> usize {{\n        objects::to_standard(self.0)\n    }}\n\n    \
          #[inline(always)]\n    fn from_standard(standard: usize) -> {name} {{\n        if standard >= 0x1000 {{\n            return {name}(standard);\n        }}\n        \
          {name}(match standard {{\n{from}            _ => address(&raw const {null}),\n        }})\n    }}\n}}\n\n"
     )

@@ -2,7 +2,7 @@
 
 use super::function::both;
 use super::handles::CLASSES;
-use super::{Source, Target};
+use super::{LegacyTarget, Source};
 
 /// A function over others: its name, its parameters in Rust, their names, and its body.
 struct Removed(&'static str, &'static str, &'static str, &'static str);
@@ -121,22 +121,22 @@ pub fn write(source: &Source) -> String {
         let name = class.0;
         let (kind, table) = (if name == "Datatype" { "Type" } else { name }, name.to_uppercase());
         let to = match (source.target, name) {
-            (Target::Mpich, "File") => {
+            (LegacyTarget::Mpich, "File") => {
                 "calls::handle_to_fortran(handle, FORTRAN_FILE, standard().MPI_File_toint)"
                     .to_owned()
             }
-            (Target::Mpich, _) => "handle.0".to_owned(),
-            (Target::OpenMpi, _) => format!(
+            (LegacyTarget::Mpich, _) => "handle.0".to_owned(),
+            (LegacyTarget::OpenMpi, _) => format!(
                 "calls::handle_to_fortran(handle, FORTRAN_{table}, standard().MPI_{kind}_toint)"
             ),
         };
         let from = match (source.target, name) {
-            (Target::Mpich, "File") => {
+            (LegacyTarget::Mpich, "File") => {
                 "calls::handle_from_fortran(number, FORTRAN_FILE, standard().MPI_File_fromint)"
                     .to_owned()
             }
-            (Target::Mpich, _) => format!("{name}(number)"),
-            (Target::OpenMpi, _) => format!(
+            (LegacyTarget::Mpich, _) => format!("{name}(number)"),
+            (LegacyTarget::OpenMpi, _) => format!(
                 "calls::handle_from_fortran(number, FORTRAN_{table}, standard().MPI_{kind}_fromint)"
             ),
         };

@@ -1,7 +1,7 @@
 //! Arguments by address: each is made from the program's pointer, gives the library a pointer, and stores results afterwards.
 
 use super::standard::StandardStatus;
-use super::{Handle, INLINE, LegacyAbi, LegacyStatus, StatusFields};
+use super::{INLINE, LegacyAbi, LegacyHandle, LegacyStatus, StatusFields};
 use super::{codes, special_from_standard, special_to_standard};
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ pub struct HandleArgument<H> {
     before: usize,
 }
 
-impl<H: Handle> HandleArgument<H> {
+impl<H: LegacyHandle> HandleArgument<H> {
     /// Begins an argument that is only written.
     #[inline(always)]
     pub fn out(user: *mut H) -> HandleArgument<H> {
@@ -61,16 +61,16 @@ pub fn length(count: c_int) -> usize {
 
 /// Memory for an array, on the stack of the entry point unless the array is long. It lies outside the arguments, so that nothing
 /// copies it.
-pub struct Storage<T> {
+pub struct ArrayStorage<T> {
     inline: [MaybeUninit<T>; INLINE],
     heap: Vec<T>,
 }
 
-impl<T: Copy> Storage<T> {
+impl<T: Copy> ArrayStorage<T> {
     /// Makes room, without any element.
     #[inline(always)]
-    pub fn empty() -> Storage<T> {
-        Storage { inline: [const { MaybeUninit::uninit() }; INLINE], heap: Vec::new() }
+    pub fn empty() -> ArrayStorage<T> {
+        ArrayStorage { inline: [const { MaybeUninit::uninit() }; INLINE], heap: Vec::new() }
     }
 
     /// Stores `len` elements.
@@ -94,13 +94,13 @@ pub struct HandleArray<'a, H> {
     standard: &'a mut [usize],
 }
 
-impl<'a, H: Handle> HandleArray<'a, H> {
+impl<'a, H: LegacyHandle> HandleArray<'a, H> {
     /// Converts an array of the program.
     ///
     /// # Safety
     /// `user` is NULL or has `len` elements.
     #[inline(always)]
-    pub unsafe fn inout(storage: &'a mut Storage<usize>, user: *mut H, len: usize) -> Self {
+    pub unsafe fn inout(storage: &'a mut ArrayStorage<usize>, user: *mut H, len: usize) -> Self {
         let len = if user.is_null() { 0 } else { len };
         // SAFETY: `user` has `len` elements: the caller promises it.
         let standard = storage.fill(len, |i| unsafe { *user.add(i) }.to_standard());
@@ -108,7 +108,7 @@ impl<'a, H: Handle> HandleArray<'a, H> {
     }
 
     /// Begins an array that is only written.
-    pub fn out(storage: &'a mut Storage<usize>, user: *mut H, len: usize) -> Self {
+    pub fn out(storage: &'a mut ArrayStorage<usize>, user: *mut H, len: usize) -> Self {
         HandleArray { user, standard: storage.fill(len, |_| usize::MAX) }
     }
 
@@ -221,7 +221,11 @@ pub struct StatusArray<'a, A: LegacyAbi> {
 impl<'a, A: LegacyAbi> StatusArray<'a, A> {
     /// Begins an array of `len` statuses.
     #[inline(always)]
-    pub fn out(storage: &'a mut Storage<StandardStatus>, user: *mut A::Status, len: usize) -> Self {
+    pub fn out(
+        storage: &'a mut ArrayStorage<StandardStatus>,
+        user: *mut A::Status,
+        len: usize,
+    ) -> Self {
         let ignored = user.is_null() || user.addr() == A::Status::IGNORE;
         StatusArray { user, standard: storage.fill(if ignored { 0 } else { len }, |_| EMPTY) }
     }
@@ -297,7 +301,7 @@ impl<'a> NumberArray<'a> {
     /// # Safety
     /// `user` is NULL or has `len` elements.
     pub unsafe fn new(
-        storage: &'a mut Storage<c_int>,
+        storage: &'a mut ArrayStorage<c_int>,
         user: *mut c_int,
         len: usize,
         convert: impl Fn(c_int) -> c_int,

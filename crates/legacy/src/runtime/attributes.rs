@@ -1,7 +1,7 @@
 //! Attributes: keys whose functions take handles and codes of the older ABI, and values that are constants.
 
 use super::standard::constants;
-use super::{Handle, LegacyAbi, codes};
+use super::{LegacyAbi, LegacyHandle, codes};
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -23,7 +23,7 @@ type Create = unsafe extern "C" fn(usize, usize, *mut c_int, *mut c_void) -> c_i
 ///
 /// # Safety
 /// `copy` and `delete` are 0 or functions for handles `H`; `key` is NULL or may be written.
-pub unsafe fn create_key<A: LegacyAbi, H: Handle>(
+pub unsafe fn create_key<A: LegacyAbi, H: LegacyHandle>(
     create: Create,
     copy: usize,
     delete: usize,
@@ -37,7 +37,7 @@ pub unsafe fn create_key<A: LegacyAbi, H: Handle>(
     codes::from_standard::<A>(unsafe { create(copy as usize, delete as usize, key, state) })
 }
 
-unsafe extern "C" fn copied<A: LegacyAbi, H: Handle>(
+unsafe extern "C" fn copied<A: LegacyAbi, H: LegacyHandle>(
     handle: usize,
     key: c_int,
     state: *mut c_void,
@@ -57,7 +57,7 @@ unsafe extern "C" fn copied<A: LegacyAbi, H: Handle>(
     }
 }
 
-unsafe extern "C" fn deleted<A: LegacyAbi, H: Handle>(
+unsafe extern "C" fn deleted<A: LegacyAbi, H: LegacyHandle>(
     handle: usize,
     key: c_int,
     value: *mut c_void,

@@ -2,13 +2,13 @@
 //! states stay until the process ends: an operator or handler lives as long as an operation or an object uses it.
 
 use super::standard::{bridges, standard};
-use super::{Handle, LegacyAbi, codes};
+use super::{LegacyAbi, LegacyHandle, codes};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::transmute;
 
-type Reduction<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut D);
-type LargeReduction<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut D);
-type Handler<H> = unsafe extern "C" fn(*mut H, *mut c_int, ...);
+type ReductionCall<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut D);
+type LargeReductionCall<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut i64, *mut D);
+type HandlerCall<H> = unsafe extern "C" fn(*mut H, *mut c_int, ...);
 
 /// Creates an operator of a function with `int` counts. Returns the library's code.
 ///
@@ -41,7 +41,7 @@ unsafe extern "C" fn reduced<A: LegacyAbi>(
     let mut count = count as c_int;
     // SAFETY: `function` is a reduction function of the older ABI, by `create_op`. The library's pointers are valid.
     unsafe {
-        let function = transmute::<*mut c_void, Reduction<A::Datatype>>(function);
+        let function = transmute::<*mut c_void, ReductionCall<A::Datatype>>(function);
         function(left, right, &raw mut count, &raw mut datatype);
     }
 }
@@ -56,7 +56,7 @@ unsafe extern "C" fn reduced_large<A: LegacyAbi>(
     let mut datatype = A::Datatype::from_standard(datatype);
     // SAFETY: as in `reduced`.
     unsafe {
-        let function = transmute::<*mut c_void, LargeReduction<A::Datatype>>(function);
+        let function = transmute::<*mut c_void, LargeReductionCall<A::Datatype>>(function);
         function(left, right, &raw mut count, &raw mut datatype);
     }
 }
@@ -65,7 +65,7 @@ unsafe extern "C" fn reduced_large<A: LegacyAbi>(
 ///
 /// # Safety
 /// `function` is 0 or a function of an error handler for such objects; `errhandler` may be written.
-pub unsafe fn create_errhandler<A: LegacyAbi, H: Handle>(
+pub unsafe fn create_errhandler<A: LegacyAbi, H: LegacyHandle>(
     kind: c_int,
     function: usize,
     errhandler: *mut usize,
@@ -75,7 +75,7 @@ pub unsafe fn create_errhandler<A: LegacyAbi, H: Handle>(
     unsafe { create(kind, handled::<A, H>, function as *mut c_void, errhandler) }
 }
 
-unsafe extern "C" fn handled<A: LegacyAbi, H: Handle>(
+unsafe extern "C" fn handled<A: LegacyAbi, H: LegacyHandle>(
     function: *mut c_void,
     handle: usize,
     code: *mut c_int,
@@ -84,65 +84,65 @@ unsafe extern "C" fn handled<A: LegacyAbi, H: Handle>(
     // SAFETY: `function` takes handles `H`, by `create_errhandler`; `code` is the library's.
     unsafe {
         let mut own = codes::from_standard::<A>(*code);
-        transmute::<*mut c_void, Handler<H>>(function)(&raw mut handle, &raw mut own);
+        transmute::<*mut c_void, HandlerCall<H>>(function)(&raw mut handle, &raw mut own);
         *code = codes::to_standard::<A>(own);
     }
 }
 
 /// The program's functions of a data representation.
-struct Representation {
+struct DatarepFunctions {
     read: usize,
     write: usize,
     extent: usize,
     extra: *mut c_void,
 }
 
-type Convert<D, C> =
+type ConvertCall<D, C> =
     unsafe extern "C" fn(*mut c_void, D, C, *mut c_void, i64, *mut c_void) -> c_int;
-type Extent<D> = unsafe extern "C" fn(D, *mut isize, *mut c_void) -> c_int;
+type ExtentCall<D> = unsafe extern "C" fn(D, *mut isize, *mut c_void) -> c_int;
 
 /// Registers a data representation. `C` is the type of counts: `int`, or 64 bits for `MPI_Register_datarep_c`.
 ///
 /// # Safety
 /// The functions are 0 or of the older ABI, with counts of `C`; `name` is a text.
-pub unsafe fn register_datarep<A: LegacyAbi, C: Count>(
+pub unsafe fn register_datarep<A: LegacyAbi, C: DatarepCount>(
     name: *mut c_char,
     read: usize,
     write: usize,
     extent: usize,
     extra: *mut c_void,
 ) -> c_int {
-    let state = Box::leak(Box::new(Representation { read, write, extent, extra }));
+    let state = Box::leak(Box::new(DatarepFunctions { read, write, extent, extra }));
     let state = (&raw mut *state).cast();
     let address = |user: usize, own: usize| if user == 0 { 0 } else { own };
-    let read = address(read, converted::<A, C, true> as Convert<usize, C> as usize);
-    let write = address(write, converted::<A, C, false> as Convert<usize, C> as usize);
-    let extent = address(extent, extended::<A> as Extent<usize> as usize);
+    let read = address(read, converted::<A, C, true> as ConvertCall<usize, C> as usize);
+    let write = address(write, converted::<A, C, false> as ConvertCall<usize, C> as usize);
+    let extent = address(extent, extended::<A> as ExtentCall<usize> as usize);
     // SAFETY: the functions take the state that is passed.
     codes::from_standard::<A>(unsafe { C::register()(name, read, write, extent, state) })
 }
 
 /// Type of the counts of a data representation's functions.
-pub trait Count: Copy {
+pub trait DatarepCount: Copy {
     /// Returns the library's function that registers functions with such counts.
     fn register() -> Register;
 }
 
 type Register = unsafe extern "C" fn(*mut c_char, usize, usize, usize, *mut c_void) -> c_int;
 
-impl Count for c_int {
+impl DatarepCount for c_int {
     fn register() -> Register {
         standard().MPI_Register_datarep
     }
 }
 
-impl Count for i64 {
+impl DatarepCount for i64 {
     fn register() -> Register {
         standard().MPI_Register_datarep_c
     }
 }
 
-unsafe extern "C" fn converted<A: LegacyAbi, C: Count, const READ: bool>(
+unsafe extern "C" fn converted<A: LegacyAbi, C: DatarepCount, const READ: bool>(
     user: *mut c_void,
     datatype: usize,
     count: C,
@@ -151,11 +151,11 @@ unsafe extern "C" fn converted<A: LegacyAbi, C: Count, const READ: bool>(
     state: *mut c_void,
 ) -> c_int {
     let datatype = A::Datatype::from_standard(datatype);
-    // SAFETY: `state` is a `Representation`, by `register_datarep`, and its functions are of the older ABI.
+    // SAFETY: `state` is a `DatarepFunctions`, by `register_datarep`, and its functions are of the older ABI.
     unsafe {
-        let state = &*state.cast::<Representation>();
+        let state = &*state.cast::<DatarepFunctions>();
         let function = if READ { state.read } else { state.write };
-        let function = transmute::<usize, Convert<A::Datatype, C>>(function);
+        let function = transmute::<usize, ConvertCall<A::Datatype, C>>(function);
         codes::to_standard::<A>(function(user, datatype, count, file, position, state.extra))
     }
 }
@@ -167,8 +167,8 @@ unsafe extern "C" fn extended<A: LegacyAbi>(
 ) -> c_int {
     // SAFETY: as in `converted`.
     unsafe {
-        let state = &*state.cast::<Representation>();
-        let function = transmute::<usize, Extent<A::Datatype>>(state.extent);
+        let state = &*state.cast::<DatarepFunctions>();
+        let function = transmute::<usize, ExtentCall<A::Datatype>>(state.extent);
         codes::to_standard::<A>(function(A::Datatype::from_standard(datatype), extent, state.extra))
     }
 }

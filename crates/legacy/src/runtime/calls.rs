@@ -1,9 +1,11 @@
 //! Conversions of single arguments, and functions with a body of their own.
 
-use super::arguments::{HandleArgument, HandleArray, Storage, length};
+use super::arguments::{
+    ArrayStorage, HandleArgument, HandleArray, NumberArgument, TextArgument, length,
+};
 use super::standard::{constants, standard};
-use super::{Bound, Handle, LegacyAbi, NumberMap, codes, from_standard, key_to_standard};
-use std::ffi::{c_int, c_void};
+use super::{LegacyAbi, LegacyHandle, NumberMap, TypeBound, codes, from_standard, key_to_standard};
+use std::ffi::{c_char, c_int, c_void};
 
 /// Converts the address of a buffer: MPI_IN_PLACE and MPI_BUFFER_AUTOMATIC are 1 and 2 in the standard ABI, and 1 below 0 in
 /// MPICH's. MPI_BOTTOM is 0 everywhere.
@@ -120,7 +122,7 @@ pub unsafe fn spawned(count: c_int, most: *mut c_int) -> usize {
 ///
 /// # Safety
 /// `to` is NULL or may be written.
-pub unsafe fn made<A: LegacyAbi, H: Handle>(
+pub unsafe fn made<A: LegacyAbi, H: LegacyHandle>(
     to: *mut H,
     create: impl FnOnce(*mut usize) -> c_int,
 ) -> c_int {
@@ -129,6 +131,51 @@ pub unsafe fn made<A: LegacyAbi, H: Handle>(
     // SAFETY: `to` is NULL or may be written: the caller promises it.
     unsafe { argument.finish() };
     codes::from_standard::<A>(code)
+}
+
+/// Runs MPI_Error_class.
+///
+/// # Safety
+/// `class` is NULL or may be written.
+pub unsafe fn error_class<A: LegacyAbi>(code: c_int, class: *mut c_int) -> c_int {
+    let mut argument = NumberArgument::out(class);
+    let to = argument.pass();
+    // SAFETY: `class` is NULL or may be written: the caller promises it.
+    unsafe {
+        if codes::extra::<A>(code).is_some() && !to.is_null() {
+            class.write(code);
+            return 0;
+        }
+        let result = (standard().MPI_Error_class)(codes::to_standard::<A>(code), to);
+        argument.finish(codes::from_standard::<A>);
+        codes::from_standard::<A>(result)
+    }
+}
+
+/// Runs MPI_Error_string. `room` is the older ABI's MPI_MAX_ERROR_STRING.
+///
+/// # Safety
+/// `text` is NULL or has `room` bytes, `length` is NULL or may be written.
+pub unsafe fn error_string<A: LegacyAbi>(
+    code: c_int,
+    text: *mut c_char,
+    room: usize,
+    length: *mut c_int,
+) -> c_int {
+    // SAFETY: `text` and `length` are valid by the caller's promise.
+    unsafe {
+        if let (Some(extra), false) = (codes::extra::<A>(code), text.is_null() || length.is_null())
+        {
+            std::ptr::copy_nonoverlapping(extra.as_ptr(), text, extra.count_bytes() + 1);
+            length.write(extra.count_bytes() as c_int);
+            return 0;
+        }
+        let mut argument = TextArgument::<{ constants::MPI_MAX_ERROR_STRING as usize }>::out(text);
+        let result =
+            (standard().MPI_Error_string)(codes::to_standard::<A>(code), argument.pass(), length);
+        argument.finish(room, length);
+        codes::from_standard::<A>(result)
+    }
 }
 
 /// Runs MPI_Get_version.
@@ -176,7 +223,7 @@ pub unsafe fn status_copy(from: *mut c_int, to: *mut c_int, numbers: usize) -> c
 ///
 /// # Safety
 /// `number` is the library's function for such handles.
-pub unsafe fn handle_to_fortran<H: Handle>(
+pub unsafe fn handle_to_fortran<H: LegacyHandle>(
     handle: H,
     table: NumberMap,
     number: unsafe extern "C" fn(usize) -> c_int,
@@ -194,7 +241,7 @@ pub unsafe fn handle_to_fortran<H: Handle>(
 ///
 /// # Safety
 /// `handle` is the library's function for such handles.
-pub unsafe fn handle_from_fortran<H: Handle>(
+pub unsafe fn handle_from_fortran<H: LegacyHandle>(
     number: c_int,
     table: NumberMap,
     handle: unsafe extern "C" fn(c_int) -> usize,
@@ -219,24 +266,17 @@ pub unsafe fn bounded_struct<A: LegacyAbi>(
 ) -> c_int {
     let standard = standard();
     let n = length(count);
-    let bounds = [Bound::Lower, Bound::Upper].map(|wanted| {
-        // SAFETY: the arrays have `count` elements: the caller promises it.
-        let mut of = (0..n).filter(|&i| A::bound(unsafe { *types.add(i) }) == Some(wanted));
-        // SAFETY: as above.
-        of.next().map(|i| unsafe { *displacements.add(i) })
+    // SAFETY: the arrays have `count` elements: the caller promises it.
+    let block = |i: usize| unsafe { (*lengths.add(i), *displacements.add(i), *types.add(i)) };
+    let bounds = [TypeBound::Lower, TypeBound::Upper].map(|wanted| {
+        (0..n).map(block).find(|block| A::bound(block.2) == Some(wanted)).map(|block| block.1)
     });
-    // SAFETY: as above.
-    let real = (0..n).filter(|&i| A::bound(unsafe { *types.add(i) }).is_none()).collect::<Vec<_>>();
-    // SAFETY: as above.
-    let mut own: Vec<_> = real
-        .iter()
-        .map(|&i| unsafe { (*lengths.add(i), *displacements.add(i), *types.add(i)) })
-        .collect();
+    let mut own: Vec<_> = (0..n).map(block).filter(|block| A::bound(block.2).is_none()).collect();
     let (mut blocks, mut places): (Vec<_>, Vec<_>) = own.iter().map(|own| (own.0, own.1)).unzip();
     let mut kinds: Vec<_> = own.iter_mut().map(|own| own.2).collect();
     // SAFETY: all arrays have the length of `blocks`; `newtype` is valid by the caller's promise.
     unsafe {
-        let mut storage = Storage::empty();
+        let mut storage = ArrayStorage::empty();
         let mut kinds = HandleArray::inout(&mut storage, kinds.as_mut_ptr(), kinds.len());
         made::<A, _>(newtype, |to| {
             let create = standard.MPI_Type_create_struct;

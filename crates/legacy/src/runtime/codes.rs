@@ -7,11 +7,9 @@
 //! A code of the library keeps its number and gets the other class. A code of the program must lie above the older ABI's
 //! MPI_ERR_LASTCODE, which for MPICH has bit 30: there it is a code of the library with class 0.
 
-use super::arguments::{NumberArgument, TextArgument};
 use super::standard::constants;
-use super::standard::standard;
 use super::{LegacyAbi, NumberMap, from_standard as map_from};
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 
 const DESCRIBED: c_int = 1 << 30;
 const CLASS: c_int = 0xff;
@@ -59,51 +57,9 @@ const EXTRA: [&CStr; 3] = [
     c"MPIX_ERR_REVOKED: the communicator was revoked",
 ];
 
-fn extra<A: LegacyAbi>(code: c_int) -> Option<&'static CStr> {
+/// Returns the text of a class that only older ABIs have.
+pub fn extra<A: LegacyAbi>(code: c_int) -> Option<&'static CStr> {
     EXTRA.get(usize::try_from(code - A::FAILED_PROCESSES).ok()?).copied()
-}
-
-/// Runs MPI_Error_class.
-///
-/// # Safety
-/// `class` is NULL or may be written.
-pub unsafe fn class<A: LegacyAbi>(code: c_int, class: *mut c_int) -> c_int {
-    let mut argument = NumberArgument::out(class);
-    let to = argument.pass();
-    // SAFETY: `class` is NULL or may be written: the caller promises it.
-    unsafe {
-        if extra::<A>(code).is_some() && !to.is_null() {
-            class.write(code);
-            return 0;
-        }
-        let result = (standard().MPI_Error_class)(to_standard::<A>(code), to);
-        argument.finish(from_standard::<A>);
-        from_standard::<A>(result)
-    }
-}
-
-/// Runs MPI_Error_string. `room` is the older ABI's MPI_MAX_ERROR_STRING.
-///
-/// # Safety
-/// `text` is NULL or has `room` bytes, `length` is NULL or may be written.
-pub unsafe fn text<A: LegacyAbi>(
-    code: c_int,
-    text: *mut c_char,
-    room: usize,
-    length: *mut c_int,
-) -> c_int {
-    // SAFETY: `text` and `length` are valid by the caller's promise.
-    unsafe {
-        if let (Some(extra), false) = (extra::<A>(code), text.is_null() || length.is_null()) {
-            std::ptr::copy_nonoverlapping(extra.as_ptr(), text, extra.count_bytes() + 1);
-            length.write(extra.count_bytes() as c_int);
-            return 0;
-        }
-        let mut argument = TextArgument::<{ constants::MPI_MAX_ERROR_STRING as usize }>::out(text);
-        let result = (standard().MPI_Error_string)(to_standard::<A>(code), argument.pass(), length);
-        argument.finish(room, length);
-        from_standard::<A>(result)
-    }
 }
 
 /// Converts a class. A class that the standard does not have becomes MPI_ERR_UNKNOWN.

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 
 /// The program's functions of a generalized request. The library gets its address as the extra state.
-struct RequestState {
+struct GeneralizedState {
     query: usize,
     free: usize,
     cancel: usize,
@@ -32,7 +32,7 @@ pub unsafe fn start<A: LegacyAbi>(
     if [query, free, cancel].contains(&0) {
         return super::standard::constants::MPI_ERR_ARG as c_int;
     }
-    let state = Box::into_raw(Box::new(RequestState { query, free, cancel, extra }));
+    let state = Box::into_raw(Box::new(GeneralizedState { query, free, cancel, extra }));
     let own = (
         queried::<A> as Query<StandardStatus> as usize,
         freed::<A> as Free as usize,
@@ -50,10 +50,10 @@ pub unsafe fn start<A: LegacyAbi>(
 
 unsafe extern "C" fn queried<A: LegacyAbi>(state: *mut c_void, to: *mut StandardStatus) -> c_int {
     let mut status = MaybeUninit::<A::Status>::zeroed();
-    // SAFETY: `state` is a `RequestState` whose function takes statuses of the older ABI, for which all bytes 0 are valid: they are
+    // SAFETY: `state` is a `GeneralizedState` whose function takes statuses of the older ABI, for which all bytes 0 are valid: they are
     // structures of numbers.
     unsafe {
-        let state = &*state.cast::<RequestState>();
+        let state = &*state.cast::<GeneralizedState>();
         let empty = StatusFields { source: -1, tag: -1, error: 0, bytes: 0, cancelled: false };
         status.assume_init_mut().store(empty);
         let query = transmute::<usize, Query<A::Status>>(state.query);
@@ -65,17 +65,17 @@ unsafe extern "C" fn queried<A: LegacyAbi>(state: *mut c_void, to: *mut Standard
 }
 
 unsafe extern "C" fn freed<A: LegacyAbi>(state: *mut c_void) -> c_int {
-    // SAFETY: `state` is a `RequestState` from `start`. The library calls this function once, and no other function afterwards.
+    // SAFETY: `state` is a `GeneralizedState` from `start`. The library calls this function once, and no other function afterwards.
     unsafe {
-        let state = Box::from_raw(state.cast::<RequestState>());
+        let state = Box::from_raw(state.cast::<GeneralizedState>());
         codes::to_standard::<A>(transmute::<usize, Free>(state.free)(state.extra))
     }
 }
 
 unsafe extern "C" fn cancelled<A: LegacyAbi>(state: *mut c_void, complete: c_int) -> c_int {
-    // SAFETY: `state` is a `RequestState` from `start`.
+    // SAFETY: `state` is a `GeneralizedState` from `start`.
     unsafe {
-        let state = &*state.cast::<RequestState>();
+        let state = &*state.cast::<GeneralizedState>();
         codes::to_standard::<A>(transmute::<usize, Cancel>(state.cancel)(state.extra, complete))
     }
 }

@@ -22,9 +22,9 @@ include!(concat!(env!("OUT_DIR"), "/standard.rs"));
 /// File name of the standard's library.
 const LIBRARY: &CStr = c"libmpi_abi.so.1";
 
-type OpCreate = unsafe extern "C" fn(BridgedReduction, *mut c_void, c_int, *mut usize) -> c_int;
+type OpCreate = unsafe extern "C" fn(ReductionBridge, *mut c_void, c_int, *mut usize) -> c_int;
 type ErrhandlerCreate =
-    unsafe extern "C" fn(c_int, BridgedHandler, *mut c_void, *mut usize) -> c_int;
+    unsafe extern "C" fn(c_int, HandlerBridge, *mut c_void, *mut usize) -> c_int;
 type SetBsendOverhead = unsafe extern "C" fn(u64);
 
 /// Functions of Weft's library for libraries of other ABIs.
@@ -35,9 +35,9 @@ pub struct Bridges {
 }
 
 /// Function of an operator: state, operands, number of elements, datatype.
-pub type BridgedReduction = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, i64, usize);
+pub type ReductionBridge = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, i64, usize);
 /// Function of an error handler: state, handle, code.
-pub type BridgedHandler = unsafe extern "C" fn(*mut c_void, usize, *mut c_int);
+pub type HandlerBridge = unsafe extern "C" fn(*mut c_void, usize, *mut c_int);
 
 struct Loaded<T>(UnsafeCell<MaybeUninit<T>>);
 

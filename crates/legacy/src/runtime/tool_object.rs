@@ -2,7 +2,7 @@
 //! that of the variable.
 
 use super::standard::{constants, standard};
-use super::{Handle, LegacyAbi};
+use super::{LegacyAbi, LegacyHandle};
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
