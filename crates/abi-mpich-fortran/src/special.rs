@@ -8,20 +8,20 @@ use std::ptr::{null_mut, without_provenance_mut};
 /// Number of integers in a status.
 pub const STATUS_NUMBERS: usize = 5;
 
-type Status = [c_int; STATUS_NUMBERS];
+type FortranStatus = [c_int; STATUS_NUMBERS];
 
 /// Block of a buffer's special addresses, and of the status that is ignored.
 #[repr(C)]
 pub struct BufferBlock {
     bottom: c_int,
     in_place: c_int,
-    status_ignore: Status,
+    status_ignore: FortranStatus,
 }
 
 /// Block of the statuses and codes that are ignored.
 #[repr(C)]
 pub struct ArrayBlock {
-    statuses_ignore: Status,
+    statuses_ignore: FortranStatus,
     errcodes_ignore: c_int,
 }
 
@@ -79,8 +79,8 @@ unsafe extern "C" {
     static mut MPI_F_STATUS_IGNORE: *mut c_int;
     static mut MPI_F_STATUSES_IGNORE: *mut c_int;
     // Statuses of `mpi_f08` that are ignored.
-    static mut MPIR_F08_MPI_STATUS_IGNORE_OBJ: Status;
-    static mut MPIR_F08_MPI_STATUSES_IGNORE_OBJ: [Status; 1];
+    static mut MPIR_F08_MPI_STATUS_IGNORE_OBJ: FortranStatus;
+    static mut MPIR_F08_MPI_STATUSES_IGNORE_OBJ: [FortranStatus; 1];
     static MPI_UNWEIGHTED: *mut c_int;
     static MPI_WEIGHTS_EMPTY: *mut c_int;
 }

@@ -59,7 +59,7 @@ type Query = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
 type Free = unsafe extern "C" fn(*mut isize, *mut c_int);
 type Cancel = unsafe extern "C" fn(*mut isize, *mut c_int, *mut c_int);
 type Extent = unsafe extern "C" fn(*mut c_int, *mut isize, *mut isize, *mut c_int);
-type Convert = unsafe extern "C" fn(
+type ConvertRoutine = unsafe extern "C" fn(
     *mut c_void,
     *mut c_int,
     *mut c_int,
@@ -149,7 +149,7 @@ pub unsafe extern "C" fn converted<D: NumberedHandle, const WHICH: usize>(
     // SAFETY: the caller promises it.
     unsafe {
         let state = &mut *state.cast::<FunctionState>();
-        let convert = transmute::<usize, Convert>(state.functions[WHICH]);
+        let convert = transmute::<usize, ConvertRoutine>(state.functions[WHICH]);
         let (number, count, position) = (&raw mut number, &raw mut count, &raw mut position);
         state.run(|extra| convert(user, number, count, file, position, extra, &raw mut code));
     }

@@ -39,7 +39,7 @@ static OPERATORS: SlotTable = SlotTable::new();
 /// Error handlers of communicators, files, windows and sessions.
 static HANDLERS: [SlotTable; 4] = [const { SlotTable::new() }; 4];
 
-type Operator = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut c_int);
+type FortranOperator = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut c_int);
 type Handler = unsafe extern "C" fn(*mut c_int, *mut c_int);
 
 unsafe extern "C" fn reduced<D: NumberedHandle, const SLOT: usize>(
@@ -51,7 +51,12 @@ unsafe extern "C" fn reduced<D: NumberedHandle, const SLOT: usize>(
     // SAFETY: the slot has a function of this type, by `operator`. The library's pointers are valid.
     unsafe {
         let mut number = (*datatype).number();
-        transmute::<usize, Operator>(OPERATORS.get(SLOT))(left, right, count, &raw mut number);
+        transmute::<usize, FortranOperator>(OPERATORS.get(SLOT))(
+            left,
+            right,
+            count,
+            &raw mut number,
+        );
     }
 }
 
@@ -84,13 +89,13 @@ macro_rules! all_slots {
     };
 }
 
-type Reduction<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut D);
+type CReduction<D> = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_int, *mut D);
 type ErrorFunction<H> = unsafe extern "C" fn(*mut H, *mut c_int);
 
 /// Returns a C function that calls Fortran's operator.
 pub fn operator<D: NumberedHandle>(function: usize) -> usize {
     let slot = OPERATORS.slot(function, "MPI_Op_create");
-    all_slots!(Reduction<D>, reduced<D>)[slot / 8][slot % 8] as usize
+    all_slots!(CReduction<D>, reduced<D>)[slot / 8][slot % 8] as usize
 }
 
 /// Returns a C function that calls Fortran's error handler for objects of `KIND`, whose handles are `H`.
