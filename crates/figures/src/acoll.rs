@@ -59,9 +59,12 @@ fn figure(heading: FigureHeading, operation: CollectiveKind, row: &'static str) 
     }
 }
 
+/// A function that simulates a mean reduction of latency.
+type Reduced = fn(&Lab) -> CheckResult;
+
 pub fn document() -> Document {
     let check = |(row, run)| Check { row, simulate: Simulate::Runs(run) };
-    let checks: [(&str, fn(&Lab) -> CheckResult); 3] = [
+    let checks: [(&str, Reduced); 3] = [
         (ALLREDUCE, |lab| reduction(lab, Allreduce)),
         (BCAST, |lab| reduction(lab, Bcast)),
         (GATHER, |lab| reduction(lab, Gather)),
