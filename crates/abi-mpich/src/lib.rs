@@ -1,7 +1,7 @@
 //! `libmpi.so.12`: the ABI of MPICH, which Intel MPI, MVAPICH and Cray MPI have, too.
 //!
 //! Handles are `int`. A predefined handle is a constant; any other handle has bit 31, the lane of a request, and the index of the
-//! object ([`dynamics`]). `MPI_File` is a pointer, which holds the standard's handle.
+//! object (`dynamics.rs`). `MPI_File` is a pointer, which holds the standard's handle.
 
 mod duplicates;
 mod dynamics;

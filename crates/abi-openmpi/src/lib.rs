@@ -2,7 +2,7 @@
 //!
 //! Handles are addresses. A predefined handle is the address of an object that the library exports, and whose first word is the
 //! standard's handle. A program that is not position-independent has a copy of the object, with the same first word. Any other
-//! handle is the standard's handle itself ([`objects`]).
+//! handle is the standard's handle itself (`objects.rs`).
 
 mod objects;
 mod status;
