@@ -38,6 +38,7 @@ const MPICH_LEFT_OUT: &[(&str, &str)] = &[
     ("children", "expects a class as an exit code"),
     ("environment", "needs MPI_ABI_VERSION"),
     ("error_strings", "needs the standard's order of classes"),
+    ("fortran_abi", "asks which types the standard ABI has for Fortran"),
     ("hints", "needs the standard's MPI_MAX_INFO_KEY"),
     ("outstanding", "counts instructions"),
     ("partitioned", "MPICH's library has no MPI_Psend_init_c to link with"),
