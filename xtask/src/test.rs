@@ -25,6 +25,7 @@ mod lanes;
 mod launchers;
 mod legacy;
 mod legacy_fortran;
+mod legacy_lammps;
 mod limits;
 mod man;
 mod memory;

@@ -1,31 +1,61 @@
-//! Sources of Debian's packages, from which programs of other projects are built.
+//! Packages of Debian: sources, from which programs of other projects are built, and programs that are built already.
 
 use super::tools::quiet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Downloads the source archive of `package` into `work`. Uses its own package lists, so that the system's lists do not change.
+/// Runs apt-get with package lists of its own in `work`, so that the system's lists do not change. `kind` is `deb` or `deb-src`.
+fn apt(work: &Path, kind: &str, command: &[&str]) -> Result<(), String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", work.display());
+    for folder in ["lists/partial", "archives/partial"] {
+        fs::create_dir_all(work.join(folder)).map_err(failed)?;
+    }
+    let list = work.join("sources.list");
+    let line = format!("{kind} http://deb.debian.org/debian bookworm main\n");
+    fs::write(&list, line).map_err(failed)?;
+    for arguments in [&["update"], command] {
+        let mut apt = Command::new("apt-get");
+        apt.arg("-qq").arg("-o").arg(format!("Dir::Etc::sourcelist={}", list.display()));
+        apt.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "APT::Sandbox::User=root", "-o"]);
+        apt.arg(format!("Dir::State::lists={}", work.join("lists").display())).arg("-o");
+        apt.arg(format!("Dir::Cache::archives={}", work.join("archives").display()));
+        quiet(apt.args(arguments).current_dir(work))?;
+    }
+    Ok(())
+}
+
+/// Downloads a package and all packages that it needs and that this machine lacks, and unpacks them into a folder in `work`. Installs
+/// nothing. Returns the folder.
+///
+/// # Errors
+/// There is no network, no apt, or no such package.
+pub(super) fn unpacked(work: &Path, package: &str) -> Result<PathBuf, String> {
+    let to = work.join("root");
+    let done = work.join("unpacked");
+    if done.exists() {
+        return Ok(to);
+    }
+    let command = ["install", "--yes", "--download-only", "--no-install-recommends", package];
+    apt(work, "deb", &command)?;
+    let archives = work.join("archives");
+    let failed = |e: std::io::Error| format!("{}: {e}", archives.display());
+    for entry in fs::read_dir(&archives).map_err(failed)?.flatten() {
+        if entry.path().extension().is_some_and(|extension| extension == "deb") {
+            quiet(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(&to))?;
+        }
+    }
+    fs::write(&done, "").map_err(failed)?;
+    Ok(to)
+}
+
+/// Downloads the source archive of `package` into `work`.
 ///
 /// # Errors
 /// There is no network, no apt, or no such source.
 pub(super) fn archive(work: &Path, package: &str) -> Result<PathBuf, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", work.display());
-    for folder in ["lists/partial", "archives"] {
-        fs::create_dir_all(work.join(folder)).map_err(failed)?;
-    }
-    let list = work.join("sources.list");
-    let line = "deb-src http://deb.debian.org/debian bookworm main\n";
-    fs::write(&list, line).map_err(failed)?;
-    let apt = |arguments: &[&str]| {
-        let mut apt = Command::new("apt-get");
-        apt.arg("-qq").arg("-o").arg(format!("Dir::Etc::sourcelist={}", list.display()));
-        apt.args(["-o", "Dir::Etc::sourceparts=/dev/null", "-o", "APT::Sandbox::User=root", "-o"]);
-        apt.arg(format!("Dir::State::lists={}", work.join("lists").display()));
-        quiet(apt.args(arguments).current_dir(work))
-    };
-    apt(&["update"])?;
-    apt(&["source", "--download-only", package])?;
+    apt(work, "deb-src", &["source", "--download-only", package])?;
     let entries = fs::read_dir(work).map_err(failed)?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let archive = names

@@ -1,8 +1,9 @@
 //! Programs that were built with other MPI libraries, on the libraries of older ABIs: every constant and layout against each
-//! library's header, the programs of tests/c built by each library's `mpicc`, and mpi4py's wheel from PyPI with its complete suite.
+//! library's header, the programs of tests/c built by each library's `mpicc`, mpi4py's wheel from PyPI with its complete suite, and LAMMPS.
 
 use super::c_programs;
 use super::lanes::two_at_a_time;
+use super::legacy_lammps;
 use super::python::{Numpy, PACKAGES, folder, packages, pip, source, suite, venv};
 use super::tally::Tally;
 use super::tools::{quiet, step};
@@ -101,7 +102,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         programs(prefix, peer, &mpicc, tally)?;
         wheel_suite(prefix, peer, &wheel, &sdist, peer.ranks, tally)?;
     }
-    Ok(())
+    legacy_lammps::run(prefix, &folder()?.join("legacy-openmpi"), tally)
 }
 
 /// Runs mpi4py's suite on other numbers of ranks.

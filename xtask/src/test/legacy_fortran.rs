@@ -1,18 +1,23 @@
 //! Fortran programs that were built with Open MPI or MPICH run unchanged: gfortran builds the programs of tests/fortran-legacy with
-//! headers, modules and libraries of Debian's packages, and they run with ours in place of these libraries.
+//! headers, modules and libraries of Debian's packages, and they run under our `mpiexec`.
 
-use super::tally::{Tally, cargo};
+use super::tally::Tally;
 use super::tools::quiet;
 use crate::root;
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Text that all programs print at their end.
 const SAID: &str = "all checks passed";
 
-/// An older ABI: its packages in Debian 12, where they have files, and our libraries in their place.
+/// The installation, and the folder for programs.
+struct Folders<'a> {
+    prefix: &'a Path,
+    work: &'a Path,
+}
+
+/// An older ABI: its packages in Debian 12, and where they have files.
 struct OlderAbi {
     name: &'static str,
     /// Library package and development package.
@@ -21,8 +26,6 @@ struct OlderAbi {
     includes: &'static [&'static str],
     /// Libraries to link with, in the order of the linker.
     linked: &'static [&'static str],
-    /// Our libraries: what cargo builds, and the names that programs look for.
-    ours: [(&'static str, &'static [&'static str]); 2],
 }
 
 const OLDER: [OlderAbi; 2] = [
@@ -36,30 +39,12 @@ const OLDER: [OlderAbi; 2] = [
             "libmpi_mpifh.so.40",
             "libmpi.so.40",
         ],
-        ours: [
-            ("libmpi_openmpi.so", &["libmpi.so.40"]),
-            (
-                "libmpi_openmpi_fortran.so",
-                &[
-                    "libmpi_mpifh.so.40",
-                    "libmpi_usempif08.so.40",
-                    "libmpi_usempi_ignore_tkr.so.40",
-                    "libmpi_mpifh-gfortran.so.40",
-                    "libmpi_usempif08-gfortran.so.40",
-                    "libmpi_usempi_ignore_tkr-gfortran.so.40",
-                ],
-            ),
-        ],
     },
     OlderAbi {
         name: "mpich",
         packages: ["libmpich12", "libmpich-dev"],
         includes: &["fortran/gfortran-mod-15/mpich", "../../include/x86_64-linux-gnu/mpich"],
         linked: &["libmpichfort.so.12", "libmpich.so.12"],
-        ours: [
-            ("libmpi_mpich.so", &["libmpi.so.12", "libmpich.so.12"]),
-            ("libmpi_mpich_fortran.so", &["libmpifort.so.12", "libmpichfort.so.12"]),
-        ],
     },
 ];
 
@@ -87,38 +72,15 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         tally.not_run.push(format!("Fortran programs of older ABIs: {reason}"));
         return Ok(());
     }
-    let built = build()?;
     for abi in &OLDER {
         match abi.unpack(&work) {
-            Ok(()) => abi.run(&Folders { prefix, work: &work, built: &built }, tally)?,
+            Ok(()) => abi.run(&Folders { prefix, work: &work }, tally)?,
             Err(reason) => {
                 tally.not_run.push(format!("Fortran programs of {}: {reason}", abi.name))
             }
         }
     }
     Ok(())
-}
-
-/// The installation, the folder for programs, and the folder of libraries that cargo has built.
-struct Folders<'a> {
-    prefix: &'a Path,
-    work: &'a Path,
-    built: &'a Path,
-}
-
-/// Builds our libraries, and returns their folder.
-fn build() -> Result<PathBuf, String> {
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let mut command = cargo();
-    command.arg("build").arg("--target-dir").arg(&target);
-    for abi in &OLDER {
-        for end in ["", "-fortran"] {
-            command.arg("-p").arg(format!("weft-abi-{}{end}", abi.name));
-        }
-    }
-    quiet(&mut command)?;
-    Ok(target.join("debug"))
 }
 
 impl OlderAbi {
@@ -146,32 +108,12 @@ impl OlderAbi {
         work.join(self.name).join("usr/lib/x86_64-linux-gnu")
     }
 
-    /// Makes a folder with our libraries under the names of theirs.
-    fn libraries(&self, folders: &Folders<'_>) -> Result<PathBuf, String> {
-        let to = folders.work.join(format!("{}-lib", self.name));
-        let failed = |e: std::io::Error| format!("{}: {e}", to.display());
-        if to.is_dir() {
-            fs::remove_dir_all(&to).map_err(failed)?;
-        }
-        fs::create_dir_all(&to).map_err(failed)?;
-        symlink(folders.prefix.join("lib/libmpi_abi.so.1"), to.join("libmpi_abi.so.1"))
-            .map_err(failed)?;
-        for (file, names) in self.ours {
-            for name in names {
-                symlink(folders.built.join(file), to.join(name)).map_err(failed)?;
-            }
-        }
-        Ok(to)
-    }
-
     fn run(&self, folders: &Folders<'_>, tally: &mut Tally) -> Result<(), String> {
-        let libraries = self.libraries(folders)?;
         for (source, options, end) in PROGRAMS {
             let program = self.compile(folders, source, options, end)?;
             for ranks in ["1", "2", "4"] {
                 let mut command = Command::new(folders.prefix.join("bin/mpiexec"));
-                command.args(["--timeout", "60", "-n", ranks, "env"]);
-                command.arg(format!("LD_LIBRARY_PATH={}", libraries.display())).arg(&program);
+                command.args(["--timeout", "60", "-n", ranks]).arg(&program);
                 let data = folders.work.join(format!("{}-{end}-{ranks}.data", self.name));
                 let said = quiet(command.env("LEGACY_FILE", data))?;
                 let name = program.file_name().unwrap_or_default().display();

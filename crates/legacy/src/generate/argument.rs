@@ -180,7 +180,14 @@ impl Described<'_> {
     /// Returns the number of elements of the array, as an expression.
     fn len(&self) -> String {
         let side = if self.param.name.starts_with("recv") { "0" } else { "1" };
-        length(self.function, self.length).replace("SIDE", side)
+        let len = length(self.function, self.length).replace("SIDE", side);
+        // Types of an operation in place are ignored, so the program may pass no array.
+        match (self.param.name.as_str(), len.contains("members")) {
+            ("sendtypes", true) => {
+                format!("if calls::is_in_place::<Own>(sendbuf) {{ 0 }} else {{ {len} }}")
+            }
+            _ => len,
+        }
     }
 
     fn handle(&self) -> Conversion {

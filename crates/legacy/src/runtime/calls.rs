@@ -20,6 +20,11 @@ pub fn buffer<A: LegacyAbi>(address: *mut c_void) -> *mut c_void {
     }
 }
 
+/// Returns true for MPI_IN_PLACE.
+pub fn is_in_place<A: LegacyAbi>(address: *mut c_void) -> bool {
+    address.addr() == A::IN_PLACE as usize
+}
+
 /// Converts the address of a buffer that the library has stored, which may be MPI_BUFFER_AUTOMATIC.
 ///
 /// # Safety
