@@ -67,11 +67,15 @@ fn without_rpath(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             mpiexec.args(["--timeout", "60"]).args(hosts).args(["-n", "2"]).arg(&program);
             quiet(mpiexec.env_remove("LD_LIBRARY_PATH"))?;
         }
-        // mpiexec must not change a list that already contains the folder of the library.
-        let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
-        mpiexec.args(["sh", "-c", "test \"$LD_LIBRARY_PATH\" = \"$LIST\""]);
+        // A list that already contains the folder of the library gets only the libraries of older ABIs, unless they are turned off.
         let list = format!("/nowhere:{}", prefix.join("lib").display());
-        quiet(mpiexec.env("LD_LIBRARY_PATH", &list).env("LIST", &list))?;
+        let longer = format!("{}:{list}", prefix.join("lib/weft/legacy").display());
+        for (setting, expected) in [("1", &longer), ("0", &list)] {
+            let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
+            mpiexec.args(["sh", "-c", "test \"$LD_LIBRARY_PATH\" = \"$LIST\""]);
+            mpiexec.env("LD_LIBRARY_PATH", &list).env("LIST", expected);
+            quiet(mpiexec.env("WEFT_LEGACY_ABI", setting))?;
+        }
     }
     println!("ok   programs without an rpath");
     tally.passed += 1;
