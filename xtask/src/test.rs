@@ -24,6 +24,7 @@ mod jobs;
 mod lanes;
 mod launchers;
 mod legacy;
+mod legacy_cost;
 mod legacy_fortran;
 mod legacy_lammps;
 mod limits;

@@ -3,10 +3,10 @@
 
 use super::c_programs;
 use super::lanes::two_at_a_time;
-use super::legacy_lammps;
 use super::python::{Numpy, PACKAGES, folder, packages, pip, source, suite, venv};
 use super::tally::Tally;
 use super::tools::{quiet, step};
+use super::{legacy_cost, legacy_lammps};
 use crate::root;
 use std::fmt::Write;
 use std::fs;
@@ -102,6 +102,8 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         programs(prefix, peer, &mpicc, tally)?;
         wheel_suite(prefix, peer, &wheel, &sdist, peer.ranks, tally)?;
     }
+    let peers = PEERS.iter().map(|peer| Ok((peer.name, mpicc(peer)?)));
+    legacy_cost::run(prefix, &peers.collect::<Result<Vec<_>, String>>()?, tally)?;
     legacy_lammps::run(prefix, &folder()?.join("legacy-openmpi"), tally)
 }
 
@@ -278,4 +280,21 @@ fn programs(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Resu
     );
     tally.passed += sources.len();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Useful during work on entry points: `cargo test -p xtask cost_and_lammps -- --ignored --nocapture`.
+    #[test]
+    #[ignore = "a part of cargo xtask test --only peers, which installs the library"]
+    fn cost_and_lammps() {
+        let mut tally = Tally::default();
+        let prefix = crate::demo::prefix();
+        let peers = PEERS.iter().map(|peer| (peer.name, mpicc(peer).unwrap())).collect::<Vec<_>>();
+        legacy_cost::run(&prefix, &peers, &mut tally).unwrap();
+        legacy_lammps::run(&prefix, &folder().unwrap().join("legacy-openmpi"), &mut tally).unwrap();
+        assert!(tally.passed > 0 || !tally.not_run.is_empty());
+    }
 }
