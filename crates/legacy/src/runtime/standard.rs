@@ -116,13 +116,19 @@ pub unsafe fn load(anchor: *const c_void, bsend_overhead: i64) {
     }
 }
 
+/// Returns true for the file names of MPI libraries. Profilers, which define MPI_Init too, have other names, such as libmpiP.so.
+fn is_mpi_library(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().as_bytes();
+    let names = [&b"libmpi.so"[..], b"libmpich.so", b"libmpi_abi.so"];
+    names.iter().any(|known| name.starts_with(known))
+}
+
 /// Ends the process if its calls of MPI would go to another MPI library: each library has its own constants and handles.
 fn refuse_another(own: Option<&Path>) {
     // SAFETY: the name is a text with a NUL.
     let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"MPI_Init".as_ptr()) };
     let (Some(own), Some(first)) = (own, file_of(first)) else { return };
-    let name = first.file_name().unwrap_or_default().as_bytes();
-    if first != own && name.starts_with(b"libmp") {
+    if first != own && is_mpi_library(&first) {
         eprintln!(
             "weft: this process has two MPI libraries, {} and {}, of different ABIs: a part of the program was built for another \
              MPI; build both parts for the same, or see which one loads which with weft info --program",
@@ -149,4 +155,23 @@ fn file_of(anchor: *const c_void) -> Option<PathBuf> {
 fn missing(why: &str) -> ! {
     eprintln!("weft: this MPI library serves programs of an older ABI by libmpi_abi.so.1; {why}");
     std::process::exit(127);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profilers_are_no_mpi_libraries() {
+        for (file, expected) in [
+            ("/usr/lib/libmpi.so.40", true),
+            ("libmpich.so.12", true),
+            ("/w/libmpi_abi.so.1", true),
+            ("/opt/libmpiP.so", false),
+            ("libmpitrace.so", false),
+            ("/usr/bin/program", false),
+        ] {
+            assert_eq!(is_mpi_library(Path::new(file)), expected, "{file}");
+        }
+    }
 }
