@@ -21,10 +21,6 @@ const NUMBA: &[&str] = &["test_msgspec"];
 /// soak test uses other numbers of ranks.
 const NUMPY_RANKS: usize = 2;
 
-/// Number of ranks for the mpi4py that our wrapper built, without NumPy's arrays. The quick set has other numbers of ranks, and so
-/// have the wheels from PyPI.
-const RANKS: usize = 4;
-
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     let folder = folder()?;
@@ -43,7 +39,6 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     }
     // Runs the binary that MPICH's wrapper built. Here the binary uses our library.
     tally.passed += suite(&prefix, &mpich, &sdist, NUMPY_RANKS, Numpy::With, &[])?;
-    tally.passed += suite(&prefix, &ours, &sdist, RANKS, Numpy::Without, &[])?;
     programs(&prefix, &ours, tally)?;
     super::legacy::run(&prefix, tally)?;
     answer(&prefix, &mpich_library(&folder, &folder.join("mpich")), tally)?;
@@ -53,11 +48,11 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the suite with NumPy on one and three ranks, and the collective operations with every algorithm.
+/// Runs the suite on other numbers of ranks, and the collective operations with every algorithm.
 pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let mpi4py = mpi4py(prefix)?;
-    for ranks in [1, 3] {
-        tally.passed += suite(prefix, &mpi4py.python, &mpi4py.sdist, ranks, Numpy::With, &[])?;
+    for (ranks, numpy) in [(1, Numpy::With), (3, Numpy::With), (4, Numpy::Without)] {
+        tally.passed += suite(prefix, &mpi4py.python, &mpi4py.sdist, ranks, numpy, &[])?;
     }
     super::legacy::soak(prefix, tally)?;
     super::rotation::run(prefix, &mpi4py, tally)
