@@ -19,7 +19,7 @@ use zip::write::SimpleFileOptions;
 const METADATA: &str = include_str!("../../../packaging/wheel/METADATA");
 const WHEEL: &str = include_str!("../../../packaging/wheel/WHEEL");
 
-/// Name of the package, as names of files have it.
+/// Name of the package in names of files, where a hyphen becomes an underscore.
 const NAME: &str = "weft_mpi";
 
 /// Files of the documents that are licences. Tools find them among the wheel's metadata.

@@ -52,10 +52,11 @@ static COPIES: ChapterState<RefCell<MessageCopies>> =
         next_settled: 0,
     }));
 
-/// Number of bytes that a message takes of a buffer beside its data. Programs of an older ABI count with less.
+/// Number of bytes of a buffer that each message takes in addition to its data. Programs of an older ABI reserve less.
 static OVERHEAD: ChapterState<Cell<u64>> = ChapterState::new(Cell::new(MPI_BSEND_OVERHEAD as u64));
 
-/// Sets the number of bytes that a message takes of a buffer beside its data, for a library of another ABI: its MPI_BSEND_OVERHEAD.
+/// Sets the number of bytes of a buffer that each message takes in addition to its data. The library of another ABI passes the
+/// MPI_BSEND_OVERHEAD of that ABI.
 #[unsafe(no_mangle)]
 pub extern "C" fn weft_set_bsend_overhead(bytes: u64) {
     let _entered = crate::lock::enter();

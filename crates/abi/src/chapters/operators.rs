@@ -137,7 +137,7 @@ impl User {
     /// Calls the function. If the number of elements does not fit into an `int`, calls the function for several parts.
     fn call(&self, function: UserReduction, left: *mut u8, right: *mut u8, count: usize) {
         const MOST: usize = c_int::MAX as usize;
-        if count > MOST && matches!(function, UserReduction::Int(_)) {
+        if count > MOST && !matches!(function, UserReduction::Count(_)) {
             let step = (MOST as isize).wrapping_mul(self.ty.ty.extent() as isize);
             self.call(function, left, right, MOST);
             let (left, right) = (left.wrapping_offset(step), right.wrapping_offset(step));

@@ -8,7 +8,7 @@ pub(super) const LSF: BatchSystem = BatchSystem {
     name: "LSF",
     is_here: |environment| environment.has(FILE) || environment.has(COUNTS),
     hosts,
-    // Without -n, which would take the agent's standard input.
+    // blaunch gets no option -n, because -n closes the standard input that the agent needs.
     agent: |_| AgentCommand::remote_shell(["blaunch"]),
 };
 

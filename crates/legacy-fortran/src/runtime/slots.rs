@@ -3,34 +3,37 @@
 use super::NumberedHandle;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Number of different functions of a kind.
 const SLOTS: usize = 128;
 
-/// Functions of a kind, by slot. 0 is an empty slot.
-struct SlotTable(Mutex<[usize; SLOTS]>);
+/// Functions of a kind, by slot. 0 is an empty slot. A slot is filled once, and read at each call without a lock.
+struct SlotTable([AtomicUsize; SLOTS]);
 
 impl SlotTable {
     const fn new() -> SlotTable {
-        SlotTable(Mutex::new([0; SLOTS]))
+        SlotTable([const { AtomicUsize::new(0) }; SLOTS])
     }
 
     /// Returns the function in a slot.
     fn get(&self, slot: usize) -> usize {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)[slot]
+        self.0[slot].load(Ordering::Relaxed)
     }
 
     /// Returns the slot of a function. Ends the process with a sentence if all slots are in use.
     fn slot(&self, function: usize, use_of: &str) -> usize {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(slot) = all.iter().position(|&taken| taken == 0 || taken == function) else {
+        let claims = |slot: &AtomicUsize| {
+            let (order, other) = (Ordering::Relaxed, Ordering::Relaxed);
+            let claimed = slot.compare_exchange(0, function, order, other);
+            claimed.is_ok() || claimed == Err(function)
+        };
+        let Some(slot) = self.0.iter().position(claims) else {
             eprintln!(
                 "weft: the program passes more than {SLOTS} different Fortran functions to {use_of}; use fewer functions"
             );
             std::process::abort();
         };
-        all[slot] = function;
         slot
     }
 }

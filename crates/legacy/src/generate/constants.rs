@@ -138,7 +138,7 @@ pub fn write(source: &Source) -> String {
     {
         writeln!(out, "    const {table}: NumberMap = {table};").unwrap();
     }
-    // The latest version of MPI whose constants the ABI has all. Classes of failed processes, which the standard does not have.
+    // The latest version of MPI all of whose constants are in the ABI, and the first error class for failed processes.
     let (version, failed) = match source.target {
         LegacyTarget::Mpich => ((5, 0), 101),
         LegacyTarget::OpenMpi => ((4, 0), 75),
