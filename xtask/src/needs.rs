@@ -1,5 +1,6 @@
 //! Needs of an installation's programs and libraries: the release of glibc, and the system's libraries.
 
+use crate::package::staging::packaged_files;
 use object::elf::FileHeader64;
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, elf};
@@ -48,13 +49,14 @@ const SYSTEM: [&str; 8] = [
     "ld-linux-x86-64.so.2",
 ];
 
-/// Returns the oldest release of glibc that can run all programs and libraries of the installation in `prefix`.
+/// Returns the oldest release of glibc that can run all programs and libraries that packages of the installation in
+/// `prefix` contain.
 ///
 /// # Errors
 /// A file needs a library that is neither in the installation nor on every system.
 pub fn glibc(prefix: &Path) -> Result<Glibc, String> {
     let own = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    let all = crate::files::files(prefix)?;
+    let all = packaged_files(prefix)?;
     let names: HashSet<String> = all.iter().filter_map(|path| own(path)).collect();
     let mut newest = Glibc { major: 2, minor: 0 };
     for path in all.iter().map(|path| prefix.join(path)).filter(|path| is_elf(path)) {

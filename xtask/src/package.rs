@@ -5,7 +5,7 @@
 mod deb;
 mod job;
 mod licences;
-mod staging;
+pub mod staging;
 mod tarball;
 mod wheel;
 

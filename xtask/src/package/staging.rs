@@ -26,7 +26,7 @@ pub fn stage(prefix: &Path, to: &Path) -> Result<(), String> {
             prefix.display()
         ));
     }
-    for path in files(prefix)?.into_iter().filter(|path| !path.starts_with(MODULES)) {
+    for path in packaged_files(prefix)? {
         copy(&prefix.join(&path), &to.join(&path))?;
     }
     let binaries = files(to)?.into_iter().map(|path| to.join(path));
@@ -35,6 +35,14 @@ pub fn stage(prefix: &Path, to: &Path) -> Result<(), String> {
     // Names of functions stay, for backtraces in reports.
     run(strip.arg("--strip-debug").args(&binaries), "binutils")?;
     licences::write_all(&to.join(DOCUMENTS))
+}
+
+/// Lists the files of an installation that packages contain, relative to `prefix`.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn packaged_files(prefix: &Path) -> Result<Vec<PathBuf>, String> {
+    Ok(files(prefix)?.into_iter().filter(|path| !path.starts_with(MODULES)).collect())
 }
 
 /// Copies a file or a link, and makes its folder. Files become readable for all, and writable for their owner alone.

@@ -76,7 +76,7 @@ fn every_published_number_has_one_role_in_one_file() {
         share.0 += usize::from(role == EvidenceRole::Fitted);
         share.1 += 1;
     }
-    assert_eq!(shares.len(), 5, "documents");
+    assert!(shares.len() > 1, "several documents: {shares:?}");
     for (paper, (fitted, rows)) in shares {
         assert!(fitted * 2 <= rows, "{paper}: {fitted} of {rows} fitted; at most half");
     }
