@@ -12,6 +12,7 @@ mod checks;
 pub(crate) mod cluster;
 mod copies;
 mod counts;
+mod deadlocks;
 mod debian;
 mod disk;
 pub(crate) mod file_soak;

@@ -63,8 +63,8 @@ impl WaitHooks for LaneWaiting {
         })
     }
 
-    fn before_sleep(&self) {
-        self.outside(|| lock::locked(|| publish(&self.call)));
+    fn before_sleep(&self, moves: u32, has_deadline: bool) {
+        self.outside(|| lock::locked(|| publish(&self.call, moves, has_deadline)));
     }
 
     fn after_wait(&self) {

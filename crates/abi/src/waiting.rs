@@ -1,11 +1,13 @@
 //! Waits of a call. A wait releases the lock. Before it sleeps, it reports the operations for which it waits.
 
 use crate::arguments::comm_label;
+use crate::constants::MPI_THREAD_MULTIPLE;
 use crate::lanes::{self, LaneNap};
 use crate::lock;
 use crate::state::state;
 use std::cell::Cell;
 use weft_bootstrap::Pending;
+use weft_bootstrap::report::WaitProgress;
 use weft_process::WaitHooks;
 
 /// Maximum number of operations of an engine in the hang report.
@@ -70,8 +72,8 @@ impl WaitHooks for WaitingCall {
         self.nap.end();
     }
 
-    fn before_sleep(&self) {
-        publish(self);
+    fn before_sleep(&self, moves: u32, has_deadline: bool) {
+        publish(self, moves, has_deadline);
     }
 
     fn after_wait(&self) {
@@ -86,12 +88,14 @@ impl WaitHooks for WaitingCall {
     }
 }
 
-/// Publishes the operations under way, for the hang report, because `call` is about to sleep. The caller holds the main lock.
-pub fn publish(call: &WaitingCall) {
+/// Publishes the operations under way, for the hang report, because `call` is about to sleep. The caller holds the main lock. The other
+/// parameters are those of [`WaitHooks::before_sleep`].
+pub fn publish(call: &WaitingCall, moves: u32, has_deadline: bool) {
     if let Some(report) = &*state().report.borrow() {
         let since = call.since.get().unwrap_or_else(weft_bootstrap::clock_millis);
         call.since.set(Some(since));
-        report.publish(&pending(call.name, since));
+        let threads = state().thread_level.get() == MPI_THREAD_MULTIPLE;
+        report.publish(&pending(call.name, since), WaitProgress { moves, has_deadline, threads });
     }
 }
 

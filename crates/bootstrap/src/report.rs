@@ -27,8 +27,8 @@ use serde::{Deserialize, Serialize};
 const STRIDE: usize = 64 * 1024;
 /// Number of bytes of a slot that are used.
 const USED: usize = 16 * 1024;
-/// Number of words before the entries: sequence, phase, number of entries, length of the entries in bytes.
-const HEAD: usize = 4;
+/// Number of words before the entries: sequence, phase, number of entries, length of the entries in bytes, progress of the wait.
+const HEAD: usize = 5;
 /// Number of bytes for entries.
 const ROOM: usize = USED - 8 * HEAD;
 /// Maximum length of the name of an operation or a communicator, in bytes. Longer names are cut.
@@ -66,6 +66,28 @@ pub enum Phase {
     Finalized,
 }
 
+/// Progress of a wait.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WaitProgress {
+    /// Number of times at which the process has made progress since the wait began.
+    pub moves: u32,
+    /// True if the process itself will act at a deadline, such as a request for an overdue message.
+    pub has_deadline: bool,
+    /// True if other threads of the program may call MPI meanwhile.
+    pub threads: bool,
+}
+
+impl WaitProgress {
+    fn encode(self) -> u64 {
+        u64::from(self.moves) << 2 | u64::from(self.has_deadline) << 1 | u64::from(self.threads)
+    }
+
+    fn decode(word: u64) -> WaitProgress {
+        let (has_deadline, threads) = (word >> 1 & 1 == 1, word & 1 == 1);
+        WaitProgress { moves: (word >> 2) as u32, has_deadline, threads }
+    }
+}
+
 /// Content of a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RankStatus {
@@ -75,6 +97,8 @@ pub struct RankStatus {
     pub pending: Vec<Pending>,
     /// Number of further operations that did not fit into the slot.
     pub more: usize,
+    /// Progress of the wait; the default value if the process does not sleep in MPI.
+    pub progress: WaitProgress,
 }
 
 /// Returns the milliseconds of CLOCK_MONOTONIC, equal for all processes of a machine.
@@ -139,7 +163,7 @@ pub(crate) fn slot(memory: &OwnedFd, rank: usize) -> io::Result<Report> {
 
 impl Report {
     /// Reports that this process goes to sleep until the operations `entries` are complete.
-    pub fn publish(&self, entries: &[Pending]) {
+    pub fn publish(&self, entries: &[Pending], progress: WaitProgress) {
         let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         scratch.clear();
         let mut fitting = 0;
@@ -157,6 +181,7 @@ impl Report {
         self.write(|words| {
             words[2].store(count, Ordering::Relaxed);
             words[3].store(scratch.len() as u64, Ordering::Relaxed);
+            words[4].store(progress.encode(), Ordering::Relaxed);
             for (word, bytes) in words[HEAD..].iter().zip(scratch.chunks(8)) {
                 let mut eight = [0; 8];
                 eight[..bytes.len()].copy_from_slice(bytes);
@@ -168,10 +193,7 @@ impl Report {
     /// Reports that this process is awake again.
     pub fn clear(&self) {
         let _turn = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
-        self.write(|words| {
-            words[2].store(0, Ordering::Relaxed);
-            words[3].store(0, Ordering::Relaxed);
-        });
+        self.write(|words| words[2..HEAD].iter().for_each(|word| word.store(0, Ordering::Relaxed)));
     }
 
     /// Reports the phase of this process.
@@ -179,8 +201,7 @@ impl Report {
         let _turn = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         self.write(|words| {
             words[1].store(phase as u64, Ordering::Relaxed);
-            words[2].store(0, Ordering::Relaxed);
-            words[3].store(0, Ordering::Relaxed);
+            words[2..HEAD].iter().for_each(|word| word.store(0, Ordering::Relaxed));
         });
     }
 
@@ -224,6 +245,12 @@ impl Board {
     /// Returns the number of ranks.
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// Returns true if `rank` sleeps in MPI, or has just changed its slot. Reads two words, where [`Board::read`] copies the slot.
+    pub fn may_sleep(&self, rank: usize) -> bool {
+        let words = &self.mapping.words()[rank * STRIDE / 8..];
+        words[0].load(Ordering::Relaxed) % 2 == 1 || words[2].load(Ordering::Relaxed) != 0
     }
 
     /// Returns the status of `rank`; `None` if its slot keeps changing or is malformed.
@@ -294,7 +321,8 @@ fn decode(words: &[u64]) -> Option<RankStatus> {
             since_millis,
         });
     }
-    Some(RankStatus { phase, pending, more: all.saturating_sub(written) as usize })
+    let more = all.saturating_sub(written) as usize;
+    Some(RankStatus { phase, pending, more, progress: WaitProgress::decode(words[4]) })
 }
 
 #[cfg(test)]
@@ -318,9 +346,11 @@ mod tests {
         assert_eq!(board.read(1).unwrap().phase, Phase::Outside);
         let report = slot(board.memory(), 1).unwrap();
         let entries = vec![entry(0), entry(1), entry(2)];
-        report.publish(&entries);
-        let status = RankStatus { phase: Phase::Running, pending: entries, more: 0 };
+        let progress = WaitProgress { moves: 7, has_deadline: true, threads: false };
+        report.publish(&entries, progress);
+        let status = RankStatus { phase: Phase::Running, pending: entries, more: 0, progress };
         assert_eq!(board.read(1).unwrap(), status);
+        assert!(board.may_sleep(1) && !board.may_sleep(0));
         report.clear();
         assert_eq!(board.read(1).unwrap().pending, vec![]);
         report.phase(Phase::Finalizing);
@@ -333,7 +363,7 @@ mod tests {
         let board = Board::new("test", 1).unwrap();
         let report = slot(board.memory(), 0).unwrap();
         let long = Pending { communicator: "ü".repeat(1000), ..entry(5) };
-        report.publish(&vec![long; 1000]);
+        report.publish(&vec![long; 1000], WaitProgress::default());
         let status = board.read(0).unwrap();
         assert!(status.pending.len() > 50, "{}", status.pending.len());
         assert_eq!(status.pending.len() + status.more, 1000);
@@ -354,7 +384,7 @@ mod tests {
         assert_eq!(board.read(0), None);
         // The next writer of the slot recovers it.
         let report = slot(board.memory(), 0).unwrap();
-        report.publish(&[entry(1)]);
+        report.publish(&[entry(1)], WaitProgress::default());
         assert_eq!(board.read(0).unwrap().pending.len(), 1);
     }
 
@@ -365,7 +395,8 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 1..2000 {
-                    report.publish(&vec![Pending { bytes: n, ..entry(n as usize) }; 3]);
+                    let entries = vec![Pending { bytes: n, ..entry(n as usize) }; 3];
+                    report.publish(&entries, WaitProgress::default());
                 }
             });
             for _ in 0..2000 {

@@ -138,7 +138,10 @@ fn main() {
                     communicator: "MPI_COMM_WORLD".into(),
                     since_millis: clock_millis(),
                 };
-                world.report().expect("a page for the report").publish(&[pending]);
+                world
+                    .report()
+                    .expect("a page for the report")
+                    .publish(&[pending], Default::default());
             }
             "finalizing" => {
                 next!(world).report().expect("a page for the report").phase(Phase::Finalizing);

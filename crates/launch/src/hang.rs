@@ -169,6 +169,7 @@ pub fn render(ranks: &[RankReport], now: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_bootstrap::report::WaitProgress;
 
     fn rank(phase: Phase, peers: &[Option<usize>]) -> RankReport {
         let pending = peers.iter().map(|&peer| Pending {
@@ -179,7 +180,8 @@ mod tests {
             communicator: "MPI_COMM_WORLD".into(),
             since_millis: 1000,
         });
-        let status = RankStatus { phase, pending: pending.collect(), more: 0 };
+        let progress = WaitProgress::default();
+        let status = RankStatus { phase, pending: pending.collect(), more: 0, progress };
         RankReport { program: "a".into(), pid: 10, status: Some(status), state: Some('S') }
     }
 

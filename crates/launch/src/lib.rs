@@ -19,6 +19,7 @@ mod agent_command;
 mod agent_line;
 mod allocation;
 mod clock;
+mod deadlock;
 mod failure;
 mod foreground;
 mod frames;

@@ -15,6 +15,7 @@ use weft_bootstrap::host_names::is_local;
 use weft_bootstrap::slot_table::Limit;
 
 use crate::allocation::Allocation;
+use crate::deadlock::DeadlockPolicy;
 use crate::hosts::{self, Host, MAX_RANKS, SlotOrder};
 use crate::placement::Placement;
 use crate::signs::{self, AliveTimes};
@@ -53,6 +54,8 @@ pub struct Options {
     pub tag_output: bool,
     /// Time after which the hang report is printed and the job ends.
     pub timeout: Option<Duration>,
+    /// Treatment of a deadlock.
+    pub deadlock: DeadlockPolicy,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Hosts of the ranks. If empty, all ranks run on this host.
@@ -110,6 +113,14 @@ fn seconds(option: &str, value: &OsStr) -> Result<Duration, String> {
         .filter(|seconds: &f64| *seconds >= 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or_else(|| format!("{option}: {value:?} is not a number of seconds"))
+}
+
+fn deadlock_policy(option: &str, value: &OsStr) -> Result<DeadlockPolicy, String> {
+    let given = text(value);
+    let policy = DeadlockPolicy::NAMES.iter().find(|(name, _)| *name == given);
+    policy
+        .map(|&(_, policy)| policy)
+        .ok_or_else(|| format!("{option}: {value:?} is not end, report or off"))
 }
 
 /// Splits `NAME=VALUE`. If there is only a name, the value comes from `mpiexec`'s own environment.
@@ -179,6 +190,7 @@ impl Parser<'_> {
             Meaning::ReportBindings => options.report_bindings = true,
             Meaning::Tag => options.tag_output = true,
             Meaning::Timeout => options.timeout = Some(seconds(given, &value()?)?),
+            Meaning::Deadlock => options.deadlock = deadlock_policy(given, &value()?)?,
             Meaning::Grace => options.grace = seconds(given, &value()?)?,
             Meaning::Hosts => {
                 let list = text(&value()?);
@@ -283,6 +295,9 @@ pub fn parse(
         value.map(|value| seconds(name, &value)).transpose()
     };
     parser.options.timeout = time("WEFT_TIMEOUT")?;
+    if let Some(value) = get("WEFT_DEADLOCK").filter(|value| !value.is_empty()) {
+        parser.options.deadlock = deadlock_policy("WEFT_DEADLOCK", &value)?;
+    }
     let alive = &mut parser.options.alive;
     alive.interval = time(signs::INTERVAL)?.unwrap_or(alive.interval);
     alive.timeout = time(signs::TIMEOUT)?.unwrap_or(alive.timeout);

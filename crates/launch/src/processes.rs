@@ -14,6 +14,31 @@ pub fn look(pid: i32) -> Option<(i32, char)> {
     Some((fields.get(1)?.parse().ok()?, state))
 }
 
+/// A thread of a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Name of the thread, of at most 15 bytes.
+    pub name: String,
+    /// State letter.
+    pub state: char,
+    /// True for the thread that began the process.
+    pub is_main: bool,
+}
+
+/// Lists the threads of a process; `None` if the process is gone or another user's.
+pub fn tasks(pid: i32) -> Option<Vec<Task>> {
+    let task = |entry: std::io::Result<fs::DirEntry>| {
+        let folder = entry.ok()?.path();
+        let text = fs::read_to_string(folder.join("stat")).ok()?;
+        // The name in parentheses may contain any character.
+        let (number, rest) = text.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let (name, is_main) = (name.to_owned(), number.parse() == Ok(pid));
+        Some(Task { name, state: rest.chars().next()?, is_main })
+    };
+    fs::read_dir(format!("/proc/{pid}/task")).ok()?.map(task).collect()
+}
+
 /// Returns all live descendants of `root`.
 pub fn descendants(root: i32) -> Vec<i32> {
     let mut children: HashMap<i32, Vec<(i32, char)>> = HashMap::new();
@@ -78,6 +103,23 @@ pub fn send_all(signal: Signal) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_are_listed_with_name_and_state() {
+        let (tell, asked) = std::sync::mpsc::channel::<()>();
+        let builder = std::thread::Builder::new().name("a) (b".to_owned());
+        let thread = builder.spawn(move || asked.recv()).unwrap();
+        let me = std::process::id() as i32;
+        let named = || tasks(me).unwrap().into_iter().find(|task| task.name == "a) (b");
+        while named().is_none_or(|task| task.state != 'S') {
+            std::thread::yield_now();
+        }
+        assert!(!named().unwrap().is_main);
+        assert_eq!(tasks(me).unwrap().iter().filter(|task| task.is_main).count(), 1);
+        drop(tell);
+        let _ = thread.join();
+        assert_eq!(tasks(0), None);
+    }
 
     #[test]
     fn a_child_is_found_and_gone_after_its_end() {

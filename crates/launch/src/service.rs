@@ -193,6 +193,11 @@ impl Service {
         })
     }
 
+    /// Returns true if a rank sleeps in MPI, or has just changed its status.
+    pub fn may_sleep(&self, rank: usize) -> bool {
+        self.board.may_sleep(self.seating.numbers[rank] as usize)
+    }
+
     /// Returns the status that a rank publishes.
     pub fn status(&self, rank: usize) -> Option<RankStatus> {
         self.board.read(self.seating.numbers[rank] as usize)

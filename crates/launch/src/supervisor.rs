@@ -22,6 +22,7 @@ use weft_bootstrap::report::clock_millis;
 use weft_bootstrap::{Ticket, VARIABLE};
 
 use crate::clock::Clock;
+use crate::deadlock::{self, DeadlockPolicy, DeadlockWatch, RankLook};
 use crate::failure::Cause;
 use crate::host_binding::HostBinding;
 use crate::inherited::Inheritance;
@@ -85,6 +86,8 @@ struct Supervisor {
     streams: Vec<RankStream>,
     sinks: [Sink; 2],
     timeout: Option<Instant>,
+    /// Watch for deadlocks, in a job on this host only.
+    deadlock: Option<DeadlockWatch>,
     ending: Option<Ending>,
     /// The exit code of the job; `None` until there is a failure.
     code: Option<i32>,
@@ -209,6 +212,8 @@ impl Supervisor {
             streams: Vec::new(),
             sinks,
             timeout: options.timeout.map(|timeout| clock.now() + timeout),
+            deadlock: (upstream.is_none() && options.deadlock != DeadlockPolicy::Off)
+                .then(|| DeadlockWatch::new(clock.now())),
             ending: None,
             code: None,
             has_lost_output: false,
@@ -355,6 +360,7 @@ impl Supervisor {
         });
         let ranks = self.ranks.iter().filter_map(|rank| Some(rank.suspect.as_ref()?.0));
         let lines = self.streams.iter().filter_map(RankStream::deadline);
+        let lines = lines.chain(self.deadlock.as_ref().map(DeadlockWatch::next));
         ending.into_iter().chain(self.timeout).chain(ranks).chain(lines).min()
     }
 
@@ -458,6 +464,7 @@ impl Supervisor {
                 self.end(Signal::SIGTERM);
             }
         }
+        self.check_deadlock(now);
         if self.childless && self.is_wanted() {
             // Only output is left. Its reader may still read it.
             self.ending = None;
@@ -468,6 +475,51 @@ impl Supervisor {
     /// Returns true if the user still waits for the job's output, and has not requested the end of the job.
     fn is_wanted(&self) -> bool {
         self.control.is_some() && !self.interrupted
+    }
+
+    /// Looks for a deadlock, if it is time to do so.
+    fn check_deadlock(&mut self, now: Instant) {
+        let Some(mut watch) = self.deadlock.take() else { return };
+        if self.code.is_some() || self.ending.is_some() || self.all_done {
+            return;
+        }
+        let is_deadlocked = watch.next() <= now && {
+            let places = 0..self.ranks.len();
+            watch.look(now, places.map(|place| self.rank_look(place)))
+        };
+        if !is_deadlocked {
+            self.deadlock = Some(watch);
+            return;
+        }
+        self.report();
+        self.say(
+            "mpiexec: deadlock: every rank waits, and nothing is under way that could end a wait",
+        );
+        match self.options.deadlock {
+            DeadlockPolicy::End => {
+                self.code = Some(deadlock::EXIT_CODE);
+                self.say("mpiexec: ending the job; -deadlock report keeps it, for a debugger");
+                self.end(Signal::SIGTERM);
+            }
+            DeadlockPolicy::Report | DeadlockPolicy::Off => {}
+        }
+    }
+
+    /// Looks at a rank for [`Supervisor::check_deadlock`].
+    fn rank_look(&self, place: usize) -> RankLook {
+        let rank = &self.ranks[place];
+        if rank.ended {
+            return RankLook::Ended;
+        }
+        if rank.suspect.is_some() || !self.service.may_sleep(place) {
+            return RankLook::Active;
+        }
+        let status = self.service.status(place);
+        let tasks = self.service.member(place).and_then(processes::tasks);
+        match status.zip(tasks) {
+            Some((status, tasks)) => RankLook::Sleeping { status, tasks },
+            None => RankLook::Active,
+        }
     }
 
     /// Returns the state of each rank.

@@ -38,8 +38,9 @@ pub trait WaitHooks {
     /// Notes that the thread is awake again. Called once after each [`WaitHooks::before_nap`] that may have been called.
     fn after_nap(&self) {}
 
-    /// Publishes the pending operations. A wait calls this function before it sleeps, if nothing has moved for a while.
-    fn before_sleep(&self) {}
+    /// Publishes the pending operations. A wait calls this function before it sleeps, if nothing has moved for a while. `moves` is
+    /// the number of rounds of this wait in which anything moved. `has_deadline` is true if the engine will act at a deadline.
+    fn before_sleep(&self, _moves: u32, _has_deadline: bool) {}
 
     /// Notes that a wait has ended.
     fn after_wait(&self) {}
@@ -335,6 +336,7 @@ impl<F: Fabric> Engine<F> {
     fn wait_loop<T>(&self, outside: &dyn WaitHooks, mut look: impl FnMut() -> Option<T>) -> T {
         let mut waiter = Waiter::new(&self.policy);
         let mut stuck = false;
+        let mut moves = 0u32;
         let mut reach = PollReach::Some;
         loop {
             let moved = self.progress_beside(0, reach);
@@ -343,6 +345,7 @@ impl<F: Fabric> Engine<F> {
             if moved {
                 waiter.progressed();
                 stuck = false;
+                moves = moves.wrapping_add(1);
             }
             if let Some(value) = look() {
                 return value;
@@ -354,6 +357,7 @@ impl<F: Fabric> Engine<F> {
                 let armed = Armed::new(self, outside);
                 if self.progress_beside(1, PollReach::All) {
                     waiter.progressed();
+                    moves = moves.wrapping_add(1);
                     continue;
                 }
                 if outside.before_nap() {
@@ -364,12 +368,13 @@ impl<F: Fabric> Engine<F> {
                 }
                 // The list of pending operations may be long, so it is not read before each short sleep.
                 let limit = if stuck { limit } else { limit.min(FIRST_NAP) };
+                let deadline = self.endpoint.deadline();
                 if stuck {
-                    outside.before_sleep();
+                    outside.before_sleep(moves, deadline.is_some());
                 }
                 stuck = true;
                 // No peer rings when a message is overdue. So the sleep ends at the deadline, and overdue messages are requested.
-                let limit = match self.endpoint.deadline() {
+                let limit = match deadline {
                     Some(at) => {
                         limit.min(at.saturating_duration_since(self.endpoint.fabric().now()))
                     }

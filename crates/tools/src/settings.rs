@@ -25,6 +25,11 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "",
         "Seconds after which mpiexec reports where each rank waits and ends the job.",
     ],
+    [
+        "WEFT_DEADLOCK",
+        "end",
+        "Treatment of a deadlock by mpiexec: end the job, report it once, or off.",
+    ],
     ["WEFT_RSH", "ssh", "Command with options by which mpiexec reaches other hosts."],
     [
         "WEFT_ALIVE_INTERVAL",

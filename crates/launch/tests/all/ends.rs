@@ -245,7 +245,7 @@ fn a_job_stops_and_goes_on() {
 #[test]
 fn quit_asks_what_ranks_wait_for_and_the_job_goes_on() {
     let line = ["-n", "3", "RANK", "init", "exchange", "recv", "1", "say", "ready", "sleep"];
-    let mut job = Job::start(&line);
+    let mut job = Job::start(&[&["-deadlock", "off"][..], &line].concat());
     for _ in 0..3 {
         Job::wait_for(job.0.stdout.as_mut().unwrap(), "ready\n");
     }
@@ -272,4 +272,25 @@ fn a_time_out_reports_and_ends_the_job() {
     assert!(errors.contains("computing, no wait in MPI"), "{errors}");
     assert!(errors.contains("): in MPI_Finalize"), "{errors}");
     assert!(errors.ends_with("the job has not ended within 0.5 s (--timeout)\n"), "{errors}");
+}
+
+/// Ranks that publish that each waits for the next rank, and sleep.
+const DEADLOCKED: [&str; 8] = ["-n", "3", "RANK", "init", "exchange", "recv", "1", "sleep"];
+
+#[test]
+fn a_deadlock_is_reported_and_ends_the_job() {
+    let (code, _, errors) = run(&[&["-timeout", "60"][..], &DEADLOCKED].concat());
+    assert_eq!(code, Some(35), "{errors}");
+    assert!(errors.contains("these wait for each other: 0 -> 1 -> 2 -> 0\n"), "{errors}");
+    assert!(errors.contains("deadlock: every rank waits"), "{errors}");
+}
+
+#[test]
+fn a_deadlock_is_kept_for_a_debugger_or_not_looked_for() {
+    for (policy, reports) in [("report", 1), ("off", 0)] {
+        let line = ["-deadlock", policy, "-timeout", "4"];
+        let (code, _, errors) = run(&[&line[..], &DEADLOCKED].concat());
+        assert_eq!(code, Some(124), "{errors}");
+        assert_eq!(errors.matches("deadlock: every rank").count(), reports, "{errors}");
+    }
 }
