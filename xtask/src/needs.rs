@@ -1,6 +1,5 @@
 //! Needs of an installation's programs and libraries: the release of glibc, and the system's libraries.
 
-use crate::package::staging::packaged_files;
 use object::elf::FileHeader64;
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, elf};
@@ -8,7 +7,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// A release of glibc, as in 2.28.
@@ -48,6 +47,17 @@ const SYSTEM: [&str; 8] = [
     "libutil.so.1",
     "ld-linux-x86-64.so.2",
 ];
+
+/// Folder of Fortran modules that `mpifort` has built for the compilers of this machine. Packages do not contain it.
+const MODULES: &str = "lib/fortran";
+
+/// Lists the files of an installation that packages contain, relative to `prefix`.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn packaged_files(prefix: &Path) -> Result<Vec<PathBuf>, String> {
+    Ok(crate::files::files(prefix)?.into_iter().filter(|path| !path.starts_with(MODULES)).collect())
+}
 
 /// Returns the oldest release of glibc that can run all programs and libraries that packages of the installation in
 /// `prefix` contain.

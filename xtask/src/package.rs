@@ -5,7 +5,7 @@
 mod deb;
 mod job;
 mod licences;
-pub mod staging;
+mod staging;
 mod tarball;
 mod wheel;
 

@@ -4,7 +4,7 @@ use crate::lanes::{LOOK, LaneProgress, MessageLane, crowded, progress, progress_
 use crate::lock;
 use crate::waiting::{WaitingCall, publish};
 use std::cell::Cell;
-use weft_process::WaitHooks;
+use weft_process::{WaitHooks, WaitRecord};
 
 /// The wait of a call that holds a lane's lock alone.
 pub struct LaneWaiting {
@@ -63,8 +63,8 @@ impl WaitHooks for LaneWaiting {
         })
     }
 
-    fn before_sleep(&self, moves: u32, has_deadline: bool) {
-        self.outside(|| lock::locked(|| publish(&self.call, moves, has_deadline)));
+    fn before_sleep(&self, record: WaitRecord) {
+        self.outside(|| lock::locked(|| publish(&self.call, record)));
     }
 
     fn after_wait(&self) {

@@ -8,7 +8,7 @@ use crate::state::state;
 use std::cell::Cell;
 use weft_bootstrap::Pending;
 use weft_bootstrap::report::WaitProgress;
-use weft_process::WaitHooks;
+use weft_process::{WaitHooks, WaitRecord};
 
 /// Maximum number of operations of an engine in the hang report.
 const PENDING: usize = 100;
@@ -72,8 +72,8 @@ impl WaitHooks for WaitingCall {
         self.nap.end();
     }
 
-    fn before_sleep(&self, moves: u32, has_deadline: bool) {
-        publish(self, moves, has_deadline);
+    fn before_sleep(&self, record: WaitRecord) {
+        publish(self, record);
     }
 
     fn after_wait(&self) {
@@ -88,9 +88,9 @@ impl WaitHooks for WaitingCall {
     }
 }
 
-/// Publishes the operations under way, for the hang report, because `call` is about to sleep. The caller holds the main lock. The other
-/// parameters are those of [`WaitHooks::before_sleep`].
-pub fn publish(call: &WaitingCall, moves: u32, has_deadline: bool) {
+/// Publishes the operations under way, for the hang report, because `call` is about to sleep. The caller holds the main lock.
+pub fn publish(call: &WaitingCall, record: WaitRecord) {
+    let WaitRecord { moves, has_deadline } = record;
     if let Some(report) = &*state().report.borrow() {
         let since = call.since.get().unwrap_or_else(weft_bootstrap::clock_millis);
         call.since.set(Some(since));

@@ -11,9 +11,9 @@
 
 use std::time::{Duration, Instant};
 
-use weft_bootstrap::report::{Phase, RankStatus};
+use weft_bootstrap::report::{Phase, RankStatus, WaitProgress};
 
-use crate::processes::Task;
+use crate::processes::ProcessThread;
 
 /// Exit code of a job that is ended because of a deadlock: EDEADLK.
 pub const EXIT_CODE: i32 = nix::errno::Errno::EDEADLK as i32;
@@ -54,7 +54,7 @@ pub enum RankLook {
     /// The process has ended.
     Ended,
     /// The process sleeps in MPI, with these threads.
-    Sleeping { status: RankStatus, tasks: Vec<Task> },
+    Sleeping { status: RankStatus, threads: Vec<ProcessThread> },
     /// Any other state. The rank may go on.
     Active,
 }
@@ -102,35 +102,36 @@ fn wait(rank: RankLook) -> Option<Option<RankStatus>> {
     match rank {
         RankLook::Ended => Some(None),
         RankLook::Active => None,
-        RankLook::Sleeping { status, tasks } => {
+        RankLook::Sleeping { status, threads } => {
             let is_in_mpi = matches!(status.phase, Phase::Running | Phase::Finalizing);
             let only_peers =
                 is_in_mpi && !status.pending.is_empty() && !status.progress.has_deadline;
-            let sleep = tasks.iter().all(|task| sleeps(task, status.progress.threads));
-            (only_peers && sleep && has_one_thread_for_mpi(&tasks, &status)).then_some(Some(status))
+            let sleep = threads.iter().all(|thread| sleeps(thread, status.progress));
+            (only_peers && sleep && has_one_thread_for_mpi(&threads, &status))
+                .then_some(Some(status))
         }
     }
 }
 
 /// Returns true if a thread of the program cannot end a wait of another thread.
-fn has_one_thread_for_mpi(tasks: &[Task], status: &RankStatus) -> bool {
-    let count = tasks.iter().filter(|task| task.name != HELPER).count();
+fn has_one_thread_for_mpi(threads: &[ProcessThread], status: &RankStatus) -> bool {
+    let count = threads.iter().filter(|thread| thread.name != HELPER).count();
     count == 1 || (count > 1 && !status.progress.threads)
 }
 
 /// Returns true if a thread does nothing that ends a wait. Threads of a program may compute if they may not call MPI meanwhile.
-fn sleeps(task: &Task, threads: bool) -> bool {
-    let is_own = OWN_THREADS.iter().any(|name| task.name.starts_with(name));
+fn sleeps(thread: &ProcessThread, progress: WaitProgress) -> bool {
+    let is_own = OWN_THREADS.iter().any(|name| thread.name.starts_with(name));
     match is_own {
-        true => task.name == HELPER && task.state == 'S',
-        false => task.state == 'S' || (!threads && !task.is_main),
+        true => thread.name == HELPER && thread.state == 'S',
+        false => thread.state == 'S' || (!progress.threads && !thread.is_main),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weft_bootstrap::report::{Pending, WaitProgress};
+    use weft_bootstrap::report::Pending;
 
     fn status(phase: Phase, since_millis: u64) -> RankStatus {
         let pending = vec![Pending {
@@ -144,13 +145,13 @@ mod tests {
         RankStatus { phase, pending, more: 0, progress: WaitProgress::default() }
     }
 
-    fn task(name: &str, state: char) -> Task {
-        Task { name: name.into(), state, is_main: name == "a.out" }
+    fn thread(name: &str, state: char) -> ProcessThread {
+        ProcessThread { name: name.into(), state, is_main: name == "a.out" }
     }
 
-    fn sleeping(status: RankStatus, tasks: &[(&str, char)]) -> RankLook {
-        let tasks = tasks.iter().map(|&(name, state)| task(name, state)).collect();
-        RankLook::Sleeping { status, tasks }
+    fn sleeping(status: RankStatus, threads: &[(&str, char)]) -> RankLook {
+        let threads = threads.iter().map(|&(name, state)| thread(name, state)).collect();
+        RankLook::Sleeping { status, threads }
     }
 
     /// Returns true if ranks that look the same all the time are deadlocked.
@@ -196,17 +197,17 @@ mod tests {
 
     #[test]
     fn threads_that_may_end_a_wait_prevent_a_deadlock() {
-        let with = |tasks: &[(&str, char)], threads: bool| {
+        let with = |threads: &[(&str, char)], multiple: bool| {
             let mut status = status(Phase::Running, 5);
-            status.progress.threads = threads;
-            vec![sleeping(status, tasks)]
+            status.progress.threads = multiple;
+            vec![sleeping(status, threads)]
         };
-        for threads in [false, true] {
-            assert!(deadlocked(|| with(&[("a.out", 'S'), (HELPER, 'S')], threads)));
-            assert!(!deadlocked(|| with(&[("a.out", 'S'), (HELPER, 'R')], threads)));
-            assert!(!deadlocked(|| with(&[("a.out", 'S'), ("weft-io", 'S')], threads)));
-            assert!(!deadlocked(|| with(&[("a.out", 'S'), ("weft-link", 'S')], threads)));
-            assert!(!deadlocked(|| with(&[("a.out", 'S'), ("iou-wrk-7", 'S')], threads)));
+        for multiple in [false, true] {
+            assert!(deadlocked(|| with(&[("a.out", 'S'), (HELPER, 'S')], multiple)));
+            assert!(!deadlocked(|| with(&[("a.out", 'S'), (HELPER, 'R')], multiple)));
+            assert!(!deadlocked(|| with(&[("a.out", 'S'), ("weft-io", 'S')], multiple)));
+            assert!(!deadlocked(|| with(&[("a.out", 'S'), ("weft-link", 'S')], multiple)));
+            assert!(!deadlocked(|| with(&[("a.out", 'S'), ("iou-wrk-7", 'S')], multiple)));
         }
         assert!(deadlocked(|| with(&[("a.out", 'S'), ("openblas", 'R')], false)));
         assert!(!deadlocked(|| with(&[("a.out", 'S'), ("openblas", 'S')], true)));

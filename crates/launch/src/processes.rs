@@ -16,7 +16,7 @@ pub fn look(pid: i32) -> Option<(i32, char)> {
 
 /// A thread of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Task {
+pub struct ProcessThread {
     /// Name of the thread, of at most 15 bytes.
     pub name: String,
     /// State letter.
@@ -26,7 +26,7 @@ pub struct Task {
 }
 
 /// Lists the threads of a process; `None` if the process is gone or another user's.
-pub fn tasks(pid: i32) -> Option<Vec<Task>> {
+pub fn threads(pid: i32) -> Option<Vec<ProcessThread>> {
     let task = |entry: std::io::Result<fs::DirEntry>| {
         let folder = entry.ok()?.path();
         let text = fs::read_to_string(folder.join("stat")).ok()?;
@@ -34,7 +34,7 @@ pub fn tasks(pid: i32) -> Option<Vec<Task>> {
         let (number, rest) = text.split_once(" (")?;
         let (name, rest) = rest.rsplit_once(") ")?;
         let (name, is_main) = (name.to_owned(), number.parse() == Ok(pid));
-        Some(Task { name, state: rest.chars().next()?, is_main })
+        Some(ProcessThread { name, state: rest.chars().next()?, is_main })
     };
     fs::read_dir(format!("/proc/{pid}/task")).ok()?.map(task).collect()
 }
@@ -110,15 +110,15 @@ mod tests {
         let builder = std::thread::Builder::new().name("a) (b".to_owned());
         let thread = builder.spawn(move || asked.recv()).unwrap();
         let me = std::process::id() as i32;
-        let named = || tasks(me).unwrap().into_iter().find(|task| task.name == "a) (b");
+        let named = || threads(me).unwrap().into_iter().find(|task| task.name == "a) (b");
         while named().is_none_or(|task| task.state != 'S') {
             std::thread::yield_now();
         }
         assert!(!named().unwrap().is_main);
-        assert_eq!(tasks(me).unwrap().iter().filter(|task| task.is_main).count(), 1);
+        assert_eq!(threads(me).unwrap().iter().filter(|task| task.is_main).count(), 1);
         drop(tell);
         let _ = thread.join();
-        assert_eq!(tasks(0), None);
+        assert_eq!(threads(0), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod exit_policy;
 mod upstream;
+mod waits;
 
 use std::io::ErrorKind::{Interrupted, WouldBlock};
 use std::io::Read;
@@ -18,11 +19,10 @@ use nix::sys::signal::{SigHandler, SigSet, Signal, signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, setpgid};
 use weft_bootstrap::limits::explain;
-use weft_bootstrap::report::clock_millis;
 use weft_bootstrap::{Ticket, VARIABLE};
 
 use crate::clock::Clock;
-use crate::deadlock::{self, DeadlockPolicy, DeadlockWatch, RankLook};
+use crate::deadlock::{DeadlockPolicy, DeadlockWatch};
 use crate::failure::Cause;
 use crate::host_binding::HostBinding;
 use crate::inherited::Inheritance;
@@ -31,7 +31,7 @@ use crate::output::{RankStream, Sink, unwritten};
 use crate::service::{Door, Seating, Service};
 use crate::spawn;
 use crate::standard_streams::{StandardStream, standard};
-use crate::{complain, hang, last_words, library, processes};
+use crate::{complain, last_words, library, processes};
 
 pub use upstream::{HostPart, Upstream, new_job};
 
@@ -475,70 +475,5 @@ impl Supervisor {
     /// Returns true if the user still waits for the job's output, and has not requested the end of the job.
     fn is_wanted(&self) -> bool {
         self.control.is_some() && !self.interrupted
-    }
-
-    /// Looks for a deadlock, if it is time to do so.
-    fn check_deadlock(&mut self, now: Instant) {
-        let Some(mut watch) = self.deadlock.take() else { return };
-        if self.code.is_some() || self.ending.is_some() || self.all_done {
-            return;
-        }
-        let is_deadlocked = watch.next() <= now && {
-            let places = 0..self.ranks.len();
-            watch.look(now, places.map(|place| self.rank_look(place)))
-        };
-        if !is_deadlocked {
-            self.deadlock = Some(watch);
-            return;
-        }
-        self.report();
-        self.say(
-            "mpiexec: deadlock: every rank waits, and nothing is under way that could end a wait",
-        );
-        match self.options.deadlock {
-            DeadlockPolicy::End => {
-                self.code = Some(deadlock::EXIT_CODE);
-                self.say("mpiexec: ending the job; -deadlock report keeps it, for a debugger");
-                self.end(Signal::SIGTERM);
-            }
-            DeadlockPolicy::Report | DeadlockPolicy::Off => {}
-        }
-    }
-
-    /// Looks at a rank for [`Supervisor::check_deadlock`].
-    fn rank_look(&self, place: usize) -> RankLook {
-        let rank = &self.ranks[place];
-        if rank.ended {
-            return RankLook::Ended;
-        }
-        if rank.suspect.is_some() || !self.service.may_sleep(place) {
-            return RankLook::Active;
-        }
-        let status = self.service.status(place);
-        let tasks = self.service.member(place).and_then(processes::tasks);
-        match status.zip(tasks) {
-            Some((status, tasks)) => RankLook::Sleeping { status, tasks },
-            None => RankLook::Active,
-        }
-    }
-
-    /// Returns the state of each rank.
-    fn states(&self) -> Vec<hang::RankReport> {
-        let look = |(place, rank): (usize, &Rank)| hang::RankReport {
-            program: self.program(place),
-            pid: self.service.member(place).unwrap_or(rank.pid),
-            status: self.service.status(place),
-            state: (!rank.ended)
-                .then(|| processes::look(self.service.member(place).unwrap_or(rank.pid)))
-                .flatten()
-                .map(|(_, state)| state),
-        };
-        self.ranks.iter().enumerate().map(look).collect()
-    }
-
-    /// Prints the hang report.
-    fn report(&mut self) {
-        let text = hang::render(&self.states(), clock_millis());
-        self.say(&text);
     }
 }

@@ -38,12 +38,20 @@ pub trait WaitHooks {
     /// Notes that the thread is awake again. Called once after each [`WaitHooks::before_nap`] that may have been called.
     fn after_nap(&self) {}
 
-    /// Publishes the pending operations. A wait calls this function before it sleeps, if nothing has moved for a while. `moves` is
-    /// the number of rounds of this wait in which anything moved. `has_deadline` is true if the engine will act at a deadline.
-    fn before_sleep(&self, _moves: u32, _has_deadline: bool) {}
+    /// Publishes the pending operations. A wait calls this function before it sleeps, if nothing has moved for a while.
+    fn before_sleep(&self, _record: WaitRecord) {}
 
     /// Notes that a wait has ended.
     fn after_wait(&self) {}
+}
+
+/// Record of a wait that is about to sleep.
+#[derive(Clone, Copy)]
+pub struct WaitRecord {
+    /// Number of rounds of the wait in which anything moved.
+    pub moves: u32,
+    /// True if the engine will act at a deadline, such as the request for an overdue message.
+    pub has_deadline: bool,
 }
 
 /// Hooks of a process with one thread.
@@ -370,7 +378,8 @@ impl<F: Fabric> Engine<F> {
                 let limit = if stuck { limit } else { limit.min(FIRST_NAP) };
                 let deadline = self.endpoint.deadline();
                 if stuck {
-                    outside.before_sleep(moves, deadline.is_some());
+                    let has_deadline = deadline.is_some();
+                    outside.before_sleep(WaitRecord { moves, has_deadline });
                 }
                 stuck = true;
                 // No peer rings when a message is overdue. So the sleep ends at the deadline, and overdue messages are requested.

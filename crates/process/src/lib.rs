@@ -56,7 +56,7 @@ pub use comm::{Comm, TAG_UB};
 pub use dims::balanced_dims;
 pub use engine::{
     Engine, Executor, ForeignPeer, Identity, LinkId, NonblockingTask, PersistentTask, Single,
-    TaskCounts, WaitHooks,
+    TaskCounts, WaitHooks, WaitRecord,
 };
 pub use error::{Error, class};
 pub use group::{Compare, Group};

@@ -11,9 +11,6 @@ use std::process::Command;
 /// Files without which a folder is no installation.
 const NEEDED: [&str; 4] = ["bin/mpiexec", "bin/mpicc", "lib/libmpi_abi.so.1", "include/mpi.h"];
 
-/// Folder of Fortran modules that `mpifort` has built for the compilers of this machine. Packages do not contain it.
-const MODULES: &str = "lib/fortran";
-
 /// Folder of documents in an installation.
 pub const DOCUMENTS: &str = "share/doc/weft";
 
@@ -26,7 +23,7 @@ pub fn stage(prefix: &Path, to: &Path) -> Result<(), String> {
             prefix.display()
         ));
     }
-    for path in packaged_files(prefix)? {
+    for path in needs::packaged_files(prefix)? {
         copy(&prefix.join(&path), &to.join(&path))?;
     }
     let binaries = files(to)?.into_iter().map(|path| to.join(path));
@@ -35,14 +32,6 @@ pub fn stage(prefix: &Path, to: &Path) -> Result<(), String> {
     // Names of functions stay, for backtraces in reports.
     run(strip.arg("--strip-debug").args(&binaries), "binutils")?;
     licences::write_all(&to.join(DOCUMENTS))
-}
-
-/// Lists the files of an installation that packages contain, relative to `prefix`.
-///
-/// # Errors
-/// The folder cannot be read.
-pub fn packaged_files(prefix: &Path) -> Result<Vec<PathBuf>, String> {
-    Ok(files(prefix)?.into_iter().filter(|path| !path.starts_with(MODULES)).collect())
 }
 
 /// Copies a file or a link, and makes its folder. Files become readable for all, and writable for their owner alone.
