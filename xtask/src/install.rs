@@ -24,6 +24,9 @@ struct LegacyLibrary {
     links: &'static [&'static str],
 }
 
+/// Package and file of the layer that checks a program's calls, and its name below the folder of libraries.
+const CHECK: (&str, &str, &str) = ("weft-check", "libweft_check.so", "weft/libweft_check.so");
+
 const LEGACY: [LegacyLibrary; 4] = [
     LegacyLibrary {
         package: "weft-abi-mpich",
@@ -125,6 +128,8 @@ fn install_from(prefix: &Path, portable: Option<&Portable>) -> Result<(), String
             link(&format!("../../{name}"), &legacy.join(link_name))?;
         }
     }
+    let (_, file, name) = CHECK;
+    copy(&commands.join(file), &lib.join(name), 0o755)?;
     copy(&library.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
     replace(&pkgconfig.join("weft.pc"), |to| fs::write(to, pkg_config()))?;
     // Distributions use this name for the default MPI library for C.
@@ -166,7 +171,7 @@ fn is_member(package: &str) -> bool {
 fn command_packages() -> Vec<&'static str> {
     let packages = PROGRAMS.into_iter().map(|(package, _)| package);
     let libraries = LEGACY.iter().map(|library| library.package);
-    packages.chain(libraries).filter(|package| is_member(package)).collect()
+    packages.chain(libraries).chain([CHECK.0]).filter(|package| is_member(package)).collect()
 }
 
 /// Builds the programs that only tests use, in the same command as the installed programs. All these programs then use dependencies

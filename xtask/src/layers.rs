@@ -24,6 +24,7 @@ const LAYERS: &[&[&str]] = &[
     &[
         "weft-abi",
         "weft-abi-tests",
+        "weft-check",
         "weft-fabric-testing",
         "weft-figures",
         "weft-fortran",

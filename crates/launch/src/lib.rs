@@ -18,6 +18,7 @@ mod agent;
 mod agent_command;
 mod agent_line;
 mod allocation;
+mod checks;
 mod clock;
 mod deadlock;
 mod failure;

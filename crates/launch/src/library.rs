@@ -11,6 +11,7 @@ use object::elf::{DT_NEEDED, DT_RPATH, DT_RUNPATH, FileHeader64};
 use object::read::elf::{Dyn, FileHeader};
 use object::{Endianness, ReadCache};
 
+use crate::checks;
 use crate::options::App;
 
 mod legacy;
@@ -34,13 +35,20 @@ pub fn variables(app: &App) -> Vec<(&'static str, OsString)> {
         given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     };
     let program = program(app, value("PATH"));
+    let checks = checks::library(&folder, value(checks::SWITCH).as_deref());
     let path = search_path(&folder, value(VARIABLE).unwrap_or_default(), program.as_deref());
     if value(legacy::SWITCH).is_some_and(|value| value == "0") {
-        return path.map(|path| (VARIABLE, path)).into_iter().collect();
+        let checks =
+            checks.map(|list| (legacy::PRELOAD, legacy::before(list, value(legacy::PRELOAD))));
+        return path.map(|path| (VARIABLE, path)).into_iter().chain(checks).collect();
     }
     let given = path.clone().or_else(|| value(VARIABLE)).unwrap_or_default();
     let path = legacy::search_path(&folder, &given).or(path).map(|path| (VARIABLE, path));
     let preloaded = program.and_then(|program| legacy::preloaded(&folder, &program));
+    let preloaded = match (checks, preloaded) {
+        (Some(checks), more) => Some(legacy::before(checks, more)),
+        (None, preloaded) => preloaded,
+    };
     let preloaded =
         preloaded.map(|list| (legacy::PRELOAD, legacy::before(list, value(legacy::PRELOAD))));
     path.into_iter().chain(preloaded).collect()

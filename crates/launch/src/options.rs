@@ -15,6 +15,7 @@ use weft_bootstrap::host_names::is_local;
 use weft_bootstrap::slot_table::Limit;
 
 use crate::allocation::Allocation;
+use crate::checks;
 use crate::deadlock::DeadlockPolicy;
 use crate::hosts::{self, Host, MAX_RANKS, SlotOrder};
 use crate::placement::Placement;
@@ -190,6 +191,7 @@ impl Parser<'_> {
             Meaning::ReportBindings => options.report_bindings = true,
             Meaning::Tag => options.tag_output = true,
             Meaning::Timeout => options.timeout = Some(seconds(given, &value()?)?),
+            Meaning::Check => self.global.push((checks::SWITCH.into(), "1".into())),
             Meaning::Deadlock => options.deadlock = deadlock_policy(given, &value()?)?,
             Meaning::Grace => options.grace = seconds(given, &value()?)?,
             Meaning::Hosts => {
@@ -258,6 +260,11 @@ impl Parser<'_> {
         }
         if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
             options.hosts.clear();
+        }
+        for app in &options.apps {
+            let own = app.environment.iter().rev().find(|(name, _)| name == checks::SWITCH);
+            let setting = own.map(|(_, value)| value.clone()).or_else(|| get(checks::SWITCH));
+            checks::missing(setting.as_deref()).map_or(Ok(()), Err)?;
         }
         // A time-out of 0 means no time-out, so that the option can override WEFT_TIMEOUT.
         options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());

@@ -1,0 +1,228 @@
+//! Calls that complete operations, and MPI_Request_free.
+
+use super::operations::source_and_tag;
+use super::{Checker, end_at_mismatch, with};
+use crate::collective::CollectiveComparison;
+use crate::forward;
+use crate::function::CheckedCall;
+use crate::library::mpi;
+use crate::memory_use::MemoryAccess;
+use crate::report::FindingClass;
+use crate::requests::{MPI_REQUEST_NULL, RequestFacts};
+use crate::role::RequestCompletion;
+use crate::shadow::RawStatus;
+use std::ffi::c_int;
+
+const MPI_UNDEFINED: i64 = -32766;
+
+/// A request that a call has completed.
+struct Completed {
+    /// Its place in the array of requests.
+    place: usize,
+    /// Its place in the array of statuses.
+    status: usize,
+}
+
+/// Status of a request that is complete.
+struct CompletedStatus {
+    /// Source and tag of a message that was received.
+    from: (i64, i64),
+    is_cancelled: bool,
+}
+
+/// Runs a call that completes requests.
+///
+/// # Safety
+/// As for [`super::run`].
+pub unsafe fn complete(
+    index: usize,
+    call: &CheckedCall<'_>,
+    completion: RequestCompletion,
+) -> c_int {
+    let function = call.function;
+    let at = |name: &str| function.place(name).map(|place| call.arguments[place]);
+    let count = call.named("count").or(call.named("incount")).map_or(1, |n| n.max(0) as usize);
+    let requests = function.parameters.iter().position(|p| p.kind == "REQUEST").unwrap_or(0);
+    let array = call.arguments[requests] as *const usize;
+    let length = if array.is_null() { 0 } else { count };
+    // SAFETY: the array has `count` handles, as MPI requires of the program.
+    let handles: Vec<usize> = (0..length).map(|i| unsafe { *array.add(i) }).collect();
+    let mut own = vec![RawStatus::default(); count.max(1)];
+    let mut arguments = call.arguments.to_vec();
+    let statuses = function.parameters.iter().position(|p| p.kind == "STATUS").unwrap_or(0);
+    if arguments[statuses] == 0 {
+        arguments[statuses] = own.as_mut_ptr() as usize;
+    }
+    let is_wait = function.stem().starts_with("Wait");
+    if is_wait && matches!(completion, RequestCompletion::One | RequestCompletion::All) {
+        compare_first(&handles, array);
+    }
+    // SAFETY: the caller promises it; the status or statuses have room.
+    let code = unsafe { forward(index, &arguments) };
+    let integer = |name: &str| {
+        at(name).map(|pointer| {
+            // SAFETY: the call has set this result.
+            i64::from(unsafe { *(pointer as *const c_int) })
+        })
+    };
+    let is_done = is_wait || completion == RequestCompletion::Some || integer("flag") == Some(1);
+    let done: Vec<Completed> = match completion {
+        _ if code != 0 || !is_done => Vec::new(),
+        RequestCompletion::One | RequestCompletion::All => {
+            (0..handles.len()).map(|i| Completed { place: i, status: i }).collect()
+        }
+        RequestCompletion::Any => {
+            let place = integer("indx").or(integer("index")).filter(|&i| i != MPI_UNDEFINED);
+            place.map(|i| Completed { place: i as usize, status: 0 }).into_iter().collect()
+        }
+        RequestCompletion::Some => {
+            let n = integer("outcount").filter(|&n| n != MPI_UNDEFINED).unwrap_or(0);
+            let indices = at("array_of_indices").unwrap_or(0) as *const c_int;
+            // SAFETY: the call has set this number of indices.
+            let place = |i: usize| unsafe { *indices.add(i) } as usize;
+            (0..n as usize).map(|i| Completed { place: place(i), status: i }).collect()
+        }
+    };
+    if code != 0 {
+        // Requests that have failed are complete, too. Their messages are not compared.
+        for (place, &handle) in handles.iter().enumerate() {
+            let variable = array.wrapping_add(place);
+            // SAFETY: the array has this handle.
+            let is_gone = handle != MPI_REQUEST_NULL && unsafe { *variable } == MPI_REQUEST_NULL;
+            with(|checker| is_gone.then(|| checker.forget_request(handle, variable as usize)));
+        }
+    }
+    for Completed { place, status } in done {
+        let handle = handles[place];
+        if handle == MPI_REQUEST_NULL {
+            continue;
+        }
+        let variable = array.wrapping_add(place) as usize;
+        let status = arguments[statuses] + status * size_of::<RawStatus>();
+        // SAFETY: the call has set the status.
+        let (from, is_cancelled) = unsafe { (source_and_tag(status), is_cancelled(status)) };
+        let status = CompletedStatus { from, is_cancelled };
+        let comparison = with(|checker| checker.completed(handle, variable, status)).flatten();
+        // A rank may complete its part before others have begun theirs, so the comparison waits for them.
+        if let Some(mut comparison) = comparison
+            && is_wait
+            && !comparison.finish()
+        {
+            end_at_mismatch(&comparison);
+        }
+    }
+    code
+}
+
+/// Returns true if the operation of a status was cancelled.
+///
+/// # Safety
+/// `status` points to a status that a call has set.
+unsafe fn is_cancelled(status: usize) -> bool {
+    let mut flag = 0 as c_int;
+    // SAFETY: the caller promises it.
+    unsafe { mpi!(MPI_Test_cancelled(status, &raw mut flag)) };
+    flag != 0
+}
+
+/// Compares the collective operations of requests for which the program is about to wait. So a mismatch is reported before an
+/// operation hangs.
+fn compare_first(handles: &[usize], array: *const usize) {
+    for (place, &handle) in handles.iter().enumerate() {
+        let variable = array.wrapping_add(place) as usize;
+        let take =
+            |checker: &mut Checker| checker.requests.find(handle, variable)?.comparison.take();
+        if let Some(mut comparison) = with(take).flatten()
+            && !comparison.finish()
+        {
+            end_at_mismatch(&comparison);
+        }
+    }
+}
+
+/// Runs MPI_Request_free.
+///
+/// # Safety
+/// As for [`super::run`].
+pub unsafe fn free(index: usize, call: &CheckedCall<'_>) -> c_int {
+    let pointer = call.arguments[0] as *const usize;
+    // SAFETY: the parameter points to a handle, as MPI requires of the program.
+    let handle = if pointer.is_null() { MPI_REQUEST_NULL } else { unsafe { *pointer } };
+    // SAFETY: the caller promises it.
+    let code = unsafe { forward(index, call.arguments) };
+    if code == 0 {
+        with(|checker| {
+            // Nobody knows when the operation is complete, so its memory is no longer looked at.
+            checker.forget_request(handle, pointer as usize);
+        });
+    }
+    code
+}
+
+impl Checker {
+    /// Removes a request whose message is not compared.
+    fn forget_request(&mut self, handle: usize, variable: usize) {
+        let Some((request, _)) = self.requests.remove(handle, variable) else { return };
+        self.memory.end(request.operation);
+        if let Some(receive) = request.receive.filter(|_| request.is_active)
+            && let Some(comm) = self.comms.get_mut(&receive.comm)
+        {
+            comm.withdraw(request.operation);
+        }
+    }
+
+    /// Notes that a request is complete. Returns the comparison of its collective operation, which may still be under way.
+    fn completed(
+        &mut self,
+        handle: usize,
+        variable: usize,
+        status: CompletedStatus,
+    ) -> Option<Box<CollectiveComparison>> {
+        let (mut request, others) = self.requests.remove(handle, variable)?;
+        others.iter().for_each(|&operation| self.memory.end(operation));
+        self.memory.end(request.operation);
+        if status.is_cancelled {
+            if let Some(send) = &request.send {
+                self.retract(send, request.operation);
+            }
+            if let Some(comm) = request.receive.as_ref().and_then(|r| self.comms.get_mut(&r.comm)) {
+                comm.withdraw(request.operation);
+            }
+        } else if request.is_active {
+            self.check_samples(&request);
+            if let Some(receive) = &request.receive {
+                self.complete_receive(
+                    receive.comm,
+                    request.operation,
+                    status.from.0,
+                    status.from.1,
+                );
+            }
+        }
+        let comparison = request.comparison.take();
+        if request.is_persistent {
+            request.is_active = false;
+            self.requests.add(handle, request);
+        }
+        comparison
+    }
+
+    /// Adds a finding if the program has changed memory that an operation was reading.
+    fn check_samples(&mut self, request: &RequestFacts) {
+        for (range, &before) in request.ranges.iter().zip(&request.samples) {
+            // SAFETY: the program must keep a buffer until its operation is complete.
+            if range.access == MemoryAccess::Read && unsafe { range.sample() } != before {
+                let party = crate::report::Party {
+                    rank: Some(self.rank),
+                    function: request.function.to_owned(),
+                    site: request.site,
+                    facts: format!(
+                        "{} was changed before the operation was complete",
+                        range.parameter
+                    ),
+                };
+                self.findings.add(FindingClass::BufferChanged, vec![party]);
+            }
+        }
+    }
+}

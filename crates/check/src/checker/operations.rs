@@ -1,0 +1,498 @@
+//! Calls that begin operations: sends, receives, collective operations.
+
+use super::{Checker, after, end_at_mismatch, is_request, with};
+use crate::collective::{self, CollectiveComparison, RootPart};
+use crate::forward;
+use crate::function::{CheckedCall, Form};
+use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
+use crate::report::FindingClass;
+use crate::requests::{RequestFacts, RequestReceive, RequestSend};
+use crate::role::{CommonSignature, Timing};
+use crate::shadow::{
+    CallRecord, MPI_PROC_NULL, RETRACTION, RawStatus, ShadowReceive, buffer_signature,
+};
+use crate::signature::TypeSignature;
+use std::ffi::c_int;
+
+const MPI_IN_PLACE: usize = 1;
+const MPI_ROOT: i64 = -4;
+
+/// Places of the count and the type of a buffer.
+struct BufferPlaces {
+    count: usize,
+    datatype: usize,
+    displacements: Option<usize>,
+}
+
+/// Returns the places of the count and the type that belong to the buffer at a place.
+fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
+    let rest = || call.function.parameters.iter().enumerate().skip(place + 1);
+    let count = rest().find(|(_, p)| p.kind.contains("XFER_NUM_ELEM"))?.0;
+    let datatype = rest().find(|(_, p)| p.kind == "DATATYPE")?.0;
+    let displacements = rest().find(|(_, p)| p.kind.starts_with("POLYDISPLACEMENT"));
+    let displacements = displacements.map(|(place, _)| place).filter(|&place| place < datatype);
+    Some(BufferPlaces { count, datatype, displacements })
+}
+
+/// Returns the number of processes that an operation on a communicator addresses.
+fn members(comm: usize) -> usize {
+    let (mut size, mut inter) = (0 as c_int, 0 as c_int);
+    // SAFETY: the results are local variables.
+    unsafe {
+        crate::library::mpi!(MPI_Comm_test_inter(comm, &raw mut inter));
+        match inter {
+            0 => crate::library::mpi!(MPI_Comm_size(comm, &raw mut size)),
+            _ => crate::library::mpi!(MPI_Comm_remote_size(comm, &raw mut size)),
+        };
+    }
+    size.max(0) as usize
+}
+
+/// Returns the signature of the buffer with one of these names.
+pub(super) fn signature(
+    checker: &mut Checker,
+    call: &CheckedCall<'_>,
+    names: &[&str],
+) -> Option<TypeSignature> {
+    let place = names.iter().find_map(|name| call.function.place(name))?;
+    let places = buffer_places(call, place)?;
+    if call.function.parameters[places.count].is_array {
+        return None;
+    }
+    let facts = checker.types.facts(call.arguments[places.datatype])?;
+    Some(buffer_signature(&facts, call.integer(places.count)))
+}
+
+/// Returns the multiple of a buffer's count: the number of ranks for buffers with a part for each rank.
+fn parts(call: &CheckedCall<'_>, place: usize) -> i64 {
+    let stem = call.function.stem().to_ascii_lowercase();
+    let name = call.function.parameters[place].name;
+    let each = (name == "recvbuf" && (stem.contains("gather") || stem.contains("alltoall")))
+        || (name == "sendbuf" && (stem.contains("scatter") || stem.contains("alltoall")));
+    let members = || call.handle("COMMUNICATOR").map_or(1, |comm| members(comm) as i64);
+    if each { members() } else { 1 }
+}
+
+/// Returns the memory of a call's buffers. Buffers whose memory is not known are left out.
+///
+/// # Safety
+/// The program keeps MPI's rules for the arguments.
+pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Vec<BufferRange> {
+    let stem = call.function.stem();
+    // Neighborhoods have other numbers of parts, and each part of these functions has a type of its own.
+    if stem.contains("eighbor") || stem.ends_with("alltoallw") || stem.contains("alltoallw_") {
+        return Vec::new();
+    }
+    let root = call.named("root");
+    let is_root = root.is_some_and(|root| is_root(call, root));
+    let mut all = Vec::new();
+    for (place, parameter) in call.function.parameters.iter().enumerate() {
+        if parameter.kind != "BUFFER" || call.arguments[place] == MPI_IN_PLACE {
+            continue;
+        }
+        // Only the root's receive buffer of a gather or reduction counts, and only its send buffer of a scatter.
+        let of_root = (parameter.name == "recvbuf"
+            && (stem.contains("ather") || stem.contains("educe")))
+            || (parameter.name == "sendbuf" && stem.contains("catter"));
+        if root.is_some() && of_root && !is_root {
+            continue;
+        }
+        let Some(places) = buffer_places(call, place) else { continue };
+        let Some(facts) = checker.types.facts(call.arguments[places.datatype]) else { continue };
+        let elements = match call.function.parameters[places.count].is_array {
+            false => ElementCount::Plain(call.integer(places.count) * parts(call, place)),
+            true => {
+                let size = call.handle("COMMUNICATOR").map_or(0, members);
+                // SAFETY: the arrays have an element for each rank, as MPI requires of the program.
+                let piece = |i| unsafe {
+                    let shift = places.displacements.map_or(0, |place| call.element(place, i));
+                    (call.element(places.count, i), shift)
+                };
+                match places.displacements {
+                    Some(_) => ElementCount::Vector((0..size).map(piece).collect()),
+                    // The counts of MPI_Reduce_scatter have no displacements.
+                    None => ElementCount::Plain((0..size).map(|i| piece(i).0).sum()),
+                }
+            }
+        };
+        // SAFETY: `range` computes addresses and reads nothing.
+        let mut found = range(call, place, &facts, &elements);
+        // The root of a broadcast only reads its buffer.
+        if let Some(found) = found.as_mut()
+            && is_root
+            && parameter.name == "buffer"
+        {
+            found.access = crate::memory_use::MemoryAccess::Read;
+        }
+        all.extend(found);
+    }
+    all
+}
+
+/// Returns true if this rank is the root.
+fn is_root(call: &CheckedCall<'_>, root: i64) -> bool {
+    let Some(comm) = call.handle("COMMUNICATOR") else { return false };
+    let mut rank = 0 as c_int;
+    // SAFETY: the result is a local variable.
+    unsafe { crate::library::mpi!(MPI_Comm_rank(comm, &raw mut rank)) };
+    root == i64::from(rank) || root == MPI_ROOT
+}
+
+/// Adds findings if the memory of a call is in use already.
+pub(super) fn check_memory(checker: &mut Checker, call: &CheckedCall<'_>, ranges: &[BufferRange]) {
+    if let Some((first, second)) = own_conflict(ranges) {
+        let party = checker.party(call, format!("{first} and {second} overlap"));
+        checker.findings.add(FindingClass::BufferInUse, vec![party]);
+    }
+    if let Some((earlier, own, theirs)) = checker.memory.conflict(ranges) {
+        let earlier = crate::report::Party {
+            rank: Some(checker.rank),
+            function: earlier.function.to_owned(),
+            site: earlier.site,
+            facts: format!("uses its {theirs} until the operation is complete"),
+        };
+        let party = checker.party(call, format!("{own} overlaps"));
+        checker.findings.add(FindingClass::BufferInUse, vec![party, earlier]);
+    }
+}
+
+/// Plan of a request that a call makes.
+#[derive(Default)]
+pub(super) struct RequestPlan {
+    pub ranges: Vec<BufferRange>,
+    pub receive: Option<RequestReceive>,
+    pub send: Option<RequestSend>,
+    pub comparison: Option<Box<CollectiveComparison>>,
+}
+
+/// Adds the request that a successful call has made.
+///
+/// # Safety
+/// The call has succeeded.
+pub(super) unsafe fn add_request(
+    checker: &mut Checker,
+    call: &CheckedCall<'_>,
+    operation: u64,
+    timing: Timing,
+    plan: RequestPlan,
+) {
+    let Some(place) = call.function.output("REQUEST") else { return };
+    let variable = call.arguments[place];
+    // SAFETY: the call has succeeded, so it has written a handle.
+    let handle = unsafe { *(variable as *const usize) };
+    let is_persistent = timing == Timing::Persistent;
+    let mut request = RequestFacts {
+        operation,
+        function: call.function.name(),
+        site: call.site,
+        variable,
+        is_persistent,
+        is_active: false,
+        ranges: plan.ranges,
+        samples: Vec::new(),
+        receive: plan.receive,
+        send: plan.send,
+        comparison: plan.comparison,
+    };
+    if !is_persistent {
+        // SAFETY: the buffers of an operation under way can be read.
+        unsafe { activate(checker, &mut request) };
+    }
+    checker.requests.add(handle, request);
+}
+
+/// Notes that the operation of a request begins.
+///
+/// # Safety
+/// The buffers can be read.
+unsafe fn activate(checker: &mut Checker, request: &mut RequestFacts) {
+    let is_read = |range: &BufferRange| range.access == crate::memory_use::MemoryAccess::Read;
+    // SAFETY: the caller promises it.
+    let sample = |range: &BufferRange| if is_read(range) { unsafe { range.sample() } } else { 0 };
+    request.samples = request.ranges.iter().map(sample).collect();
+    request.is_active = true;
+    checker.memory.begin(MemoryUse {
+        operation: request.operation,
+        function: request.function,
+        site: request.site,
+        ranges: request.ranges.clone(),
+    });
+}
+
+/// Returns the send of a call; `None` for MPI_PROC_NULL or a communicator without a shadow.
+fn send_of(checker: &mut Checker, call: &CheckedCall<'_>, tag: &str) -> Option<RequestSend> {
+    let comm = call.handle("COMMUNICATOR").filter(|comm| checker.comms.contains_key(comm))?;
+    let to = call.named("dest").filter(|&to| to >= 0)?;
+    let signature = signature(checker, call, &["buf", "sendbuf"])?;
+    Some(RequestSend { comm, to, tag: call.named(tag)?, signature })
+}
+
+/// Returns the receive of a call; `None` for MPI_PROC_NULL or a communicator without a shadow.
+fn receive_of(checker: &mut Checker, call: &CheckedCall<'_>, tag: &str) -> Option<RequestReceive> {
+    let comm = call.handle("COMMUNICATOR").filter(|comm| checker.comms.contains_key(comm))?;
+    let source = call.named("source").filter(|&source| source != MPI_PROC_NULL)?;
+    let signature = signature(checker, call, &["recvbuf", "buf"])?;
+    Some(RequestReceive { comm, source, tag: call.named(tag)?, signature })
+}
+
+impl Checker {
+    /// Sends the record of a send.
+    fn send_record(
+        &mut self,
+        index: usize,
+        call: &CheckedCall<'_>,
+        send: &RequestSend,
+        operation: u64,
+    ) {
+        let mut record = self.record(index, call);
+        record.sequence = operation;
+        record.set_signature(&send.signature);
+        if let Some(comm) = self.comms.get(&send.comm) {
+            self.records.send(comm, send.to, send.tag, record);
+        }
+    }
+
+    /// Takes back the record of a send that was cancelled.
+    pub(super) fn retract(&mut self, send: &RequestSend, operation: u64) {
+        let record =
+            CallRecord { function: RETRACTION, sequence: operation, ..CallRecord::default() };
+        if let Some(comm) = self.comms.get(&send.comm) {
+            self.records.send(comm, send.to, send.tag, record);
+        }
+    }
+
+    /// Posts a receive.
+    fn post(
+        &mut self,
+        operation: u64,
+        function: &'static str,
+        site: crate::call_site::CallSite,
+        receive: &RequestReceive,
+    ) {
+        if let Some(comm) = self.comms.get_mut(&receive.comm) {
+            comm.post(ShadowReceive {
+                id: operation,
+                source: receive.source,
+                tag: receive.tag,
+                matched: None,
+                function,
+                site,
+                signature: Some(receive.signature.clone()),
+            });
+        }
+    }
+}
+
+/// Runs a send.
+///
+/// # Safety
+/// As for [`super::run`].
+pub unsafe fn send(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe {
+        let begun = with(|checker| {
+            let ranges = ranges(checker, call);
+            let send = send_of(checker, call, "tag");
+            let operation = checker.next_operation();
+            if timing != Timing::Persistent {
+                check_memory(checker, call, &ranges);
+                send.iter().for_each(|send| checker.send_record(index, call, send, operation));
+            }
+            (operation, RequestPlan { ranges, send, ..RequestPlan::default() })
+        });
+        let code = forward(index, call.arguments);
+        if let Some((operation, plan)) = begun.filter(|_| code == 0 && is_request(timing)) {
+            with(|checker| add_request(checker, call, operation, timing, plan));
+        }
+        code
+    }
+}
+
+/// Returns the arguments of a call with a status of our own where the program has none, and the place of the status.
+pub(super) fn with_status(
+    call: &CheckedCall<'_>,
+    own: &mut RawStatus,
+) -> (Vec<usize>, Option<usize>) {
+    let mut arguments = call.arguments.to_vec();
+    let place = call.function.output("STATUS");
+    if let Some(place) = place
+        && arguments[place] == 0
+    {
+        arguments[place] = own.as_mut_ptr() as usize;
+    }
+    (arguments, place)
+}
+
+/// Reads source and tag of a status.
+///
+/// # Safety
+/// `status` points to a status that a call has set.
+pub unsafe fn source_and_tag(status: usize) -> (i64, i64) {
+    // SAFETY: the caller promises it.
+    let status = unsafe { &*(status as *const RawStatus) };
+    (i64::from(status[0]), i64::from(status[1]))
+}
+
+/// Runs a receive.
+///
+/// # Safety
+/// As for [`super::run`].
+pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe { receive_with(index, call, timing, "tag", None) }
+}
+
+/// Runs a send and a receive in one call.
+///
+/// # Safety
+/// As for [`super::run`].
+pub unsafe fn send_receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_int {
+    let send = with(|checker| send_of(checker, call, "sendtag")).flatten();
+    // SAFETY: the caller promises it.
+    unsafe { receive_with(index, call, timing, "recvtag", send) }
+}
+
+/// Runs a call that receives, and that may send, too.
+///
+/// # Safety
+/// As for [`super::run`].
+unsafe fn receive_with(
+    index: usize,
+    call: &CheckedCall<'_>,
+    timing: Timing,
+    tag: &str,
+    send: Option<RequestSend>,
+) -> c_int {
+    let (function, site) = (call.function.name(), call.site);
+    // SAFETY: the caller promises it.
+    unsafe {
+        let begun = with(|checker| {
+            let ranges = ranges(checker, call);
+            let receive = receive_of(checker, call, tag);
+            let operation = checker.next_operation();
+            if timing != Timing::Persistent {
+                check_memory(checker, call, &ranges);
+                send.iter().for_each(|send| checker.send_record(index, call, send, operation));
+                receive.iter().for_each(|r| checker.post(operation, function, site, r));
+            }
+            (operation, RequestPlan { ranges, receive, ..RequestPlan::default() })
+        });
+        let mut own = RawStatus::default();
+        let (arguments, status) = with_status(call, &mut own);
+        let code = forward(index, &arguments);
+        let Some((operation, plan)) = begun else { return code };
+        with(|checker| match (code, timing, plan.receive.clone()) {
+            (0, Timing::Blocking, Some(receive)) => {
+                let (source, tag) = status.map_or((0, 0), |place| source_and_tag(arguments[place]));
+                checker.complete_receive(receive.comm, operation, source, tag);
+            }
+            (0, Timing::Blocking, None) => {}
+            (0, ..) => add_request(checker, call, operation, timing, plan),
+            (_, _, Some(receive)) => {
+                if let Some(comm) = checker.comms.get_mut(&receive.comm) {
+                    comm.withdraw(operation);
+                }
+            }
+            _ => {}
+        });
+        code
+    }
+}
+
+/// Runs a collective operation, after all ranks have compared their calls.
+///
+/// # Safety
+/// As for [`super::run`].
+pub unsafe fn collective(
+    index: usize,
+    call: &CheckedCall<'_>,
+    timing: Timing,
+    common: CommonSignature,
+) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe {
+        let begun = with(|checker| {
+            let ranges = ranges(checker, call);
+            check_memory(checker, call, &ranges);
+            let comparison = comparison(checker, index, call, common);
+            (checker.next_operation(), RequestPlan { ranges, comparison, ..RequestPlan::default() })
+        });
+        let Some((operation, mut plan)) = begun else { return forward(index, call.arguments) };
+        if let Some(comparison) = &mut plan.comparison {
+            match timing {
+                Timing::Nonblocking => comparison.start(),
+                _ if comparison.run() => plan.comparison = None,
+                _ => end_at_mismatch(comparison),
+            }
+        }
+        let code = forward(index, call.arguments);
+        if code == 0 && is_request(timing) {
+            with(|checker| add_request(checker, call, operation, timing, plan));
+        }
+        if code == 0 {
+            after(call);
+        }
+        code
+    }
+}
+
+/// Prepares the comparison of a collective call; `None` for intercommunicators, and for communicators without a shadow.
+fn comparison(
+    checker: &mut Checker,
+    index: usize,
+    call: &CheckedCall<'_>,
+    common: CommonSignature,
+) -> Option<Box<CollectiveComparison>> {
+    let comm = call.handle("COMMUNICATOR")?;
+    let facts = checker.comms.get_mut(&comm).filter(|facts| !facts.is_inter)?;
+    facts.collectives += 1;
+    let sequence = facts.collectives;
+    let mut record = checker.record(index, call);
+    record.sequence = sequence;
+    record.root = call.named("root").unwrap_or(0) as i32;
+    record.operator = collective::operator(call);
+    let is_root = call.named("root").is_some_and(|root| is_root(call, root));
+    let part = if is_root { RootPart::Root } else { RootPart::Other };
+    if let Some(names) = collective::common_buffer(common, part) {
+        let signature = signature(checker, call, names);
+        collective::set_signature(&mut record, signature.as_ref());
+    }
+    let facts = checker.comms.get(&comm)?;
+    Some(CollectiveComparison::new(facts, record, call.function.stem()))
+}
+
+/// Runs MPI_Start and MPI_Startall.
+///
+/// # Safety
+/// As for [`super::run`].
+pub unsafe fn start_requests(index: usize, call: &CheckedCall<'_>) -> c_int {
+    let parameters = call.function.parameters;
+    let place = parameters.iter().position(|p| p.kind == "REQUEST").unwrap_or(0);
+    let count = if parameters[0].form == Form::Int { call.integer(0).max(0) as usize } else { 1 };
+    let array = call.arguments[place] as *const usize;
+    // SAFETY: the array has `count` handles, as MPI requires of the program.
+    let handles: Vec<usize> = (0..count).map(|i| unsafe { *array.add(i) }).collect();
+    with(|checker| {
+        for (i, handle) in handles.iter().enumerate() {
+            // SAFETY: the array has `count` handles, as MPI requires of the program.
+            let variable = unsafe { array.add(i) } as usize;
+            let operation = checker.next_operation();
+            let Some((mut request, _)) = checker.requests.remove(*handle, variable) else {
+                continue;
+            };
+            request.operation = operation;
+            check_memory(checker, call, &request.ranges);
+            if let Some(send) = request.send.clone() {
+                checker.send_record(index, call, &send, operation);
+            }
+            if let Some(receive) = &request.receive {
+                checker.post(operation, request.function, request.site, receive);
+            }
+            // SAFETY: the buffers of an operation that begins can be read.
+            unsafe { activate(checker, &mut request) };
+            checker.requests.add(*handle, request);
+        }
+    });
+    // SAFETY: the caller promises it.
+    unsafe { forward(index, call.arguments) }
+}

@@ -1,0 +1,86 @@
+//! Requests of the program.
+
+use crate::call_site::CallSite;
+use crate::collective::CollectiveComparison;
+use crate::memory_use::BufferRange;
+use crate::signature::TypeSignature;
+use std::collections::HashMap;
+
+/// The null handle.
+pub const MPI_REQUEST_NULL: usize = 0x180;
+
+/// A receive of a request.
+#[derive(Clone)]
+pub struct RequestReceive {
+    pub comm: usize,
+    pub source: i64,
+    pub tag: i64,
+    pub signature: TypeSignature,
+}
+
+/// A send of a persistent request.
+#[derive(Clone)]
+pub struct RequestSend {
+    pub comm: usize,
+    pub to: i64,
+    pub tag: i64,
+    pub signature: TypeSignature,
+}
+
+/// A request.
+pub struct RequestFacts {
+    /// Number of the operation; a persistent request gets a new number at each start.
+    pub operation: u64,
+    pub function: &'static str,
+    pub site: CallSite,
+    /// Address of the variable into which the call has written the handle. Several sends that are complete may have the same handle.
+    pub variable: usize,
+    pub is_persistent: bool,
+    pub is_active: bool,
+    pub ranges: Vec<BufferRange>,
+    /// Sample of each range, as it was when the operation began.
+    pub samples: Vec<u64>,
+    pub receive: Option<RequestReceive>,
+    /// The send that each start of a persistent request begins.
+    pub send: Option<RequestSend>,
+    /// Comparison of a collective operation among its ranks.
+    pub comparison: Option<Box<CollectiveComparison>>,
+}
+
+/// Requests by handle.
+#[derive(Default)]
+pub struct Requests(HashMap<usize, Vec<RequestFacts>>);
+
+impl Requests {
+    /// Adds a request.
+    pub fn add(&mut self, handle: usize, request: RequestFacts) {
+        self.0.entry(handle).or_default().push(request);
+    }
+
+    /// Returns the request of a handle in the variable at an address. If several requests have the handle, and none was made in this
+    /// variable, returns the oldest.
+    pub fn find(&mut self, handle: usize, variable: usize) -> Option<&mut RequestFacts> {
+        let all = self.0.get_mut(&handle)?;
+        let at = all.iter().position(|request| request.variable == variable).unwrap_or(0);
+        all.get_mut(at)
+    }
+
+    /// Removes a request. Also returns the operations of all other requests with the same handle, if the request could be any of them.
+    pub fn remove(&mut self, handle: usize, variable: usize) -> Option<(RequestFacts, Vec<u64>)> {
+        let all = self.0.get_mut(&handle)?;
+        let exact = all.iter().position(|request| request.variable == variable);
+        let request = (!all.is_empty()).then(|| all.remove(exact.unwrap_or(0)))?;
+        // Requests that share a handle are complete sends, so their memory is not in use.
+        let others =
+            if exact.is_some() { vec![] } else { all.iter().map(|r| r.operation).collect() };
+        if all.is_empty() {
+            self.0.remove(&handle);
+        }
+        Some((request, others))
+    }
+
+    /// Takes all requests.
+    pub fn take(&mut self) -> Vec<RequestFacts> {
+        std::mem::take(&mut self.0).into_values().flatten().collect()
+    }
+}

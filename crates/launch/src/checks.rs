@@ -1,0 +1,44 @@
+//! The layer that checks a program's MPI calls, which is preloaded if the user asks for it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+/// Setting that asks for the checks.
+pub const SWITCH: &str = "WEFT_CHECK";
+
+/// File of the layer in an installation's folder of libraries.
+const FILE: &str = "weft/libweft_check.so";
+
+/// Returns the path of the layer, if the setting asks for it. `folder` is the installation's folder of libraries.
+pub fn library(folder: &Path, setting: Option<&OsStr>) -> Option<OsString> {
+    let is_wanted = setting.is_some_and(|value| !value.is_empty() && value != "0");
+    is_wanted.then(|| folder.join(FILE).into_os_string())
+}
+
+/// Returns an error if the setting asks for the layer, and the installation has none.
+pub fn missing(setting: Option<&OsStr>) -> Option<String> {
+    let own = std::env::current_exe().ok()?;
+    let folder = own.parent()?.parent()?.join("lib");
+    let path = library(&folder, setting)?;
+    let path = Path::new(&path);
+    (!path.is_file()).then(|| {
+        format!(
+            "{SWITCH}: this installation has no {}; install it with cargo xtask install",
+            path.display()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_setting_other_than_0_asks_for_the_layer() {
+        let of = |setting: Option<&str>| library(Path::new("/w/lib"), setting.map(OsStr::new));
+        assert_eq!(of(None), None);
+        assert_eq!(of(Some("")), None);
+        assert_eq!(of(Some("0")), None);
+        assert_eq!(of(Some("1")), Some("/w/lib/weft/libweft_check.so".into()));
+    }
+}
