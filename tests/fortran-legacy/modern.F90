@@ -1,17 +1,12 @@
 ! Programs of older ABIs with the module mpi_f08. Sections with gaps are passed only if the library declares that it takes them.
+#include "checks.h"
+
 module functions
   use mpi_f08
+  use checks
   implicit none
   integer :: errors = 0, copies = 0
 contains
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print *, 'WRONG: ', what
-    stop 1
-  end subroutine
-
   subroutine adder(in, inout, len, datatype)
     use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
     type(c_ptr), value :: in, inout

@@ -6,6 +6,8 @@ pub mod callbacks;
 pub mod calls;
 pub mod codes;
 pub mod contents;
+pub mod duplicates;
+pub mod function_state;
 pub mod generalized;
 pub mod standard;
 pub mod tool_object;

@@ -116,7 +116,7 @@ fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, Paramete
     // With numbers as handles, the C library itself stores the communicator later.
     let (before, call, after) = match source.target {
         OlderBinding::OpenMpi if procedure.name.starts_with("MPI_Comm_idup") => {
-            let call = call.replace("&raw mut newcomm_c", "place");
+            let call = call.replace("&raw mut newcomm_c", "word.cast()");
             let after = rows
                 .iter()
                 .filter(|(name, _)| name != "newcomm")
@@ -124,12 +124,12 @@ fn body(source: &BindingSource, procedure: &Procedure, rows: &[(String, Paramete
             let before = before.replace("let mut newcomm_c = Comm::NOTHING;", "");
             (
                 before,
-                format!("duplicates::begin(newcomm, |place| {call})"),
+                format!("DUPLICATES.start(newcomm, |word| {call})"),
                 after.collect::<Vec<_>>().join("\n        "),
             )
         }
         OlderBinding::OpenMpi if completes(&procedure.name) => {
-            (before, call, format!("{after}\n        duplicates::store_complete::<Comm>();"))
+            (before, call, format!("{after}\n        DUPLICATES.store_complete();"))
         }
         _ => (before, call, after),
     };

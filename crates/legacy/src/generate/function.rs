@@ -147,7 +147,7 @@ fn body(source: &Source, f: &AbiFunction, arguments: &[EntryArgument]) -> String
         text.replace("KEY)", &format!("{})", key.name))
     });
     let pending = match source.target {
-        LegacyTarget::Mpich if completes(&f.name) => "duplicates::store_complete();",
+        LegacyTarget::Mpich if completes(&f.name) => "DUPLICATES.store_complete();",
         _ => "",
     };
     if after.is_empty() && value.is_none() && pending.is_empty() {

@@ -1,6 +1,7 @@
 //! Operators, error handlers and data representations whose functions take handles, codes and datatypes of the older ABI. Their
 //! states stay until the process ends: an operator or handler lives as long as an operation or an object uses it.
 
+use super::function_state::FunctionState;
 use super::standard::{bridges, standard};
 use super::{LegacyAbi, LegacyHandle, codes};
 use std::ffi::{c_char, c_int, c_void};
@@ -89,13 +90,8 @@ unsafe extern "C" fn handled<A: LegacyAbi, H: LegacyHandle>(
     }
 }
 
-/// The program's functions of a data representation.
-struct DatarepFunctions {
-    read: usize,
-    write: usize,
-    extent: usize,
-    extra: *mut c_void,
-}
+/// Functions of a data representation: those that convert data that are read and written, and the function that returns extents.
+type DatarepState = FunctionState<*mut c_void>;
 
 type ConvertCall<D, C> =
     unsafe extern "C" fn(*mut c_void, D, C, *mut c_void, i64, *mut c_void) -> c_int;
@@ -112,8 +108,7 @@ pub unsafe fn register_datarep<A: LegacyAbi, C: DatarepCount>(
     extent: usize,
     extra: *mut c_void,
 ) -> c_int {
-    let state = Box::leak(Box::new(DatarepFunctions { read, write, extent, extra }));
-    let state = (&raw mut *state).cast();
+    let state = DatarepState::leak([read, write, extent], extra);
     let address = |user: usize, own: usize| if user == 0 { 0 } else { own };
     let read = address(read, converted::<A, C, true> as ConvertCall<usize, C> as usize);
     let write = address(write, converted::<A, C, false> as ConvertCall<usize, C> as usize);
@@ -151,10 +146,10 @@ unsafe extern "C" fn converted<A: LegacyAbi, C: DatarepCount, const READ: bool>(
     state: *mut c_void,
 ) -> c_int {
     let datatype = A::Datatype::from_standard(datatype);
-    // SAFETY: `state` is a `DatarepFunctions`, by `register_datarep`, and its functions are of the older ABI.
+    // SAFETY: `state` is a `DatarepState`, by `register_datarep`, and its functions are of the older ABI.
     unsafe {
-        let state = &*state.cast::<DatarepFunctions>();
-        let function = if READ { state.read } else { state.write };
+        let state = &*state.cast::<DatarepState>();
+        let function = state.functions[if READ { 0 } else { 1 }];
         let function = transmute::<usize, ConvertCall<A::Datatype, C>>(function);
         codes::to_standard::<A>(function(user, datatype, count, file, position, state.extra))
     }
@@ -167,8 +162,8 @@ unsafe extern "C" fn extended<A: LegacyAbi>(
 ) -> c_int {
     // SAFETY: as in `converted`.
     unsafe {
-        let state = &*state.cast::<DatarepFunctions>();
-        let function = transmute::<usize, ExtentCall<A::Datatype>>(state.extent);
+        let state = &*state.cast::<DatarepState>();
+        let function = transmute::<usize, ExtentCall<A::Datatype>>(state.functions[2]);
         codes::to_standard::<A>(function(A::Datatype::from_standard(datatype), extent, state.extra))
     }
 }
