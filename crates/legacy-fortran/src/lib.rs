@@ -30,7 +30,7 @@ macro_rules! legacy_fortran_library {
                 ArgumentLists, LeadingBlanks, PaddedText, TextArray, TextColumn,
             };
             use weft_legacy_fortran::runtime::{
-                HandleCache, NumberedHandle, count_from_one, length, slots, store_code,
+                HandleCache, NumberedHandle, count_from_one, length, store_code,
             };
 
             include!(concat!(env!("OUT_DIR"), "/entry_points.rs"));

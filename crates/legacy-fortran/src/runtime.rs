@@ -5,7 +5,6 @@ pub mod attributes;
 pub mod callbacks;
 pub mod peers;
 pub mod sections;
-pub mod slots;
 pub mod texts;
 
 use std::ffi::c_int;

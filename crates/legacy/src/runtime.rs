@@ -80,6 +80,12 @@ pub trait LegacyHandle: Copy {
     fn from_standard(standard: usize) -> Self;
 }
 
+/// A handle that Fortran has as a number.
+pub trait FortranHandle: LegacyHandle {
+    /// Returns Fortran's number.
+    fn number(self) -> c_int;
+}
+
 /// A status of an older ABI.
 pub trait LegacyStatus: Copy {
     /// The address that stands for `MPI_STATUS_IGNORE` and `MPI_STATUSES_IGNORE`.

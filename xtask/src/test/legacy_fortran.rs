@@ -26,6 +26,8 @@ struct OlderAbi {
     includes: &'static [&'static str],
     /// Libraries to link with, in the order of the linker.
     linked: &'static [&'static str],
+    /// Options for the module mpi_f08 of the packages.
+    modern: &'static [&'static str],
 }
 
 const OLDER: [OlderAbi; 2] = [
@@ -39,25 +41,30 @@ const OLDER: [OlderAbi; 2] = [
             "libmpi_mpifh.so.40",
             "libmpi.so.40",
         ],
+        modern: &[],
     },
     OlderAbi {
         name: "mpich",
         packages: ["libmpich12", "libmpich-dev"],
         includes: &["fortran/gfortran-mod-15/mpich", "../../include/x86_64-linux-gnu/mpich"],
         linked: &["libmpichfort.so.12", "libmpich.so.12"],
+        modern: &["-DDESCRIPTORS"],
     },
 ];
 
 /// Programs: the source, options, and what the program's name ends with. Code without position independence has its own places for
 /// all variables.
-const PROGRAMS: [(&str, &[&str], &str); 7] = [
+const PROGRAMS: [(&str, &[&str], &str); 10] = [
     ("families.F90", &["-O2"], "include"),
     ("families.F90", &["-DMODULE"], "module"),
     ("families.F90", &["-O2", "-no-pie", "-fno-pie"], "fixed"),
     ("resources.F90", &["-O2"], "include"),
     ("resources.F90", &["-DMODULE"], "module"),
     ("resources.F90", &["-O2", "-no-pie", "-fno-pie"], "fixed"),
-    ("modern.F90", &["-O2"], "module"),
+    ("processes.F90", &["-O2"], "include"),
+    ("processes.F90", &["-DMODULE"], "module"),
+    ("processes.F90", &["-DMODERN"], "modern"),
+    ("modern.F90", &["-O2"], "modern"),
 ];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
@@ -142,6 +149,9 @@ impl OlderAbi {
         command
             .args(["-cpp", "-w", "-ffree-line-length-none", "-fallow-argument-mismatch"])
             .args(options);
+        if end == "modern" {
+            command.args(self.modern);
+        }
         // The compiler writes the program's modules into its working directory.
         let modules = folders.work.join(format!("{}-{end}-modules", self.name));
         fs::create_dir_all(&modules).map_err(|e| format!("{}: {e}", modules.display()))?;

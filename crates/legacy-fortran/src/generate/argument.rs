@@ -229,13 +229,13 @@ const STATEFUL: [(&str, &str, &str); 15] = [
     ("", "", ""),
 ];
 
-/// Callbacks without a state.
-const STATELESS: [(&str, &str); 5] = [
-    ("MPI_User_function", "slots::operator::<Datatype>($)"),
-    ("MPI_Comm_errhandler_function", "slots::handler::<Comm, 0>($)"),
-    ("MPI_File_errhandler_function", "slots::handler::<File, 1>($)"),
-    ("MPI_Win_errhandler_function", "slots::handler::<Win, 2>($)"),
-    ("MPI_Session_errhandler_function", "slots::handler::<Session, 3>($)"),
+/// Callbacks without a state. The C library's function for Fortran takes them as they are.
+const STATELESS: [&str; 5] = [
+    "MPI_User_function",
+    "MPI_Comm_errhandler_function",
+    "MPI_File_errhandler_function",
+    "MPI_Win_errhandler_function",
+    "MPI_Session_errhandler_function",
 ];
 
 fn callback(p: &ProcedureParameter) -> ParameterRow {
@@ -243,7 +243,7 @@ fn callback(p: &ProcedureParameter) -> ParameterRow {
         .iter()
         .find(|row| row.0 == p.callback && p.name.starts_with(row.1))
         .map(|row| row.2);
-    let stateless = || STATELESS.iter().find(|row| row.0 == p.callback).map(|row| row.1);
+    let stateless = || STATELESS.contains(&p.callback.as_str()).then_some("$");
     let text = stateful
         .or_else(stateless)
         .unwrap_or_else(|| panic!("no function calls {} {}", p.callback, p.name));

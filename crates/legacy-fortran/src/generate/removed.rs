@@ -3,6 +3,7 @@
 use super::entry_point::{EntryPoint, all_names};
 use super::{BindingSource, OlderBinding, modern};
 use std::fmt::Write;
+use weft_fortran::data::FunctionForm;
 
 /// An entry point: its name, its parameters in Rust, and its body.
 struct Written(&'static str, &'static str, &'static str);
@@ -16,7 +17,7 @@ const REMOVED: &[Written] = &[
     Written(
         "mpi_errhandler_create",
         "function: usize, errhandler: *mut c_int, ierror: *mut c_int",
-        "let mut made = Errhandler::NOTHING; let code = PMPI_Comm_create_errhandler(slots::handler::<Comm, 0>(function), &raw mut made); \
+        "let mut made = Errhandler::NOTHING; let code = weft_fortran_errhandler_create(0, function, &raw mut made); \
          if code == 0 { *errhandler = made.number(); } store_code(ierror, code);",
     ),
     Written(
@@ -173,6 +174,7 @@ fn written(source: &BindingSource, name: &str, parameters: &str, body: &str) -> 
     let mut entry = EntryPoint {
         name,
         parameters,
+        form: FunctionForm::Plain,
         names,
         result: "",
         body,

@@ -91,18 +91,41 @@ pub fn write(source: &Source) -> String {
                 "calls::handle_from_fortran(number, FORTRAN_{table}, standard().MPI_{kind}_fromint)"
             ),
         };
+        write!(
+            out,
+            "impl FortranHandle for {name} {{\n    fn number(self) -> c_int {{\n        let handle = self;\n        \
+             // SAFETY: the function takes any handle.\n        unsafe {{ {to} }}\n    }}\n}}\n\n"
+        )
+        .unwrap();
         for suffix in ["c2f", "toint"] {
-            out += &both(
-                &format!("MPI_{kind}_{suffix}"),
-                &format!("handle: {name}"),
-                "handle",
-                "c_int",
-                &to,
-            );
+            let (name, list) = (format!("MPI_{kind}_{suffix}"), format!("handle: {name}"));
+            out += &both(&name, &list, "handle", "c_int", "handle.number()");
         }
         for suffix in ["f2c", "fromint"] {
             out += &both(&format!("MPI_{kind}_{suffix}"), "number: c_int", "number", name, &from);
         }
     }
-    out
+    out + FORTRAN_CALLBACKS
 }
+
+/// Functions for the Fortran library, whose callbacks get numbers of handles.
+const FORTRAN_CALLBACKS: &str = "/// Creates an operator of a Fortran function.
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn weft_fortran_op_create(function: usize, commute: c_int, op: *mut Op) -> c_int {
+    // SAFETY: the Fortran library passes what its program has passed.
+    unsafe { calls::made::<Own, Op>(op, |op| callbacks::create_fortran_op::<Own>(function, commute, op)) }
+}
+
+/// Creates an error handler of a Fortran function, for communicators, sessions, windows or files by `kind`.
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn weft_fortran_errhandler_create(kind: c_int, function: usize, errhandler: *mut Errhandler) -> c_int {
+    let create = match kind {
+        0 => callbacks::create_fortran_errhandler::<Own, Comm>,
+        1 => callbacks::create_fortran_errhandler::<Own, Session>,
+        2 => callbacks::create_fortran_errhandler::<Own, Win>,
+        _ => callbacks::create_fortran_errhandler::<Own, File>,
+    };
+    // SAFETY: as in `weft_fortran_op_create`.
+    unsafe { calls::made::<Own, Errhandler>(errhandler, |to| create(kind, function, to)) }
+}
+";

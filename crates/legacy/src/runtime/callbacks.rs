@@ -3,7 +3,7 @@
 
 use super::function_state::FunctionState;
 use super::standard::{bridges, standard};
-use super::{LegacyAbi, LegacyHandle, codes};
+use super::{FortranHandle, LegacyAbi, LegacyHandle, codes};
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::transmute;
 
@@ -59,6 +59,69 @@ unsafe extern "C" fn reduced_large<A: LegacyAbi>(
     unsafe {
         let function = transmute::<*mut c_void, LargeReductionCall<A::Datatype>>(function);
         function(left, right, &raw mut count, &raw mut datatype);
+    }
+}
+
+/// Creates an operator of a Fortran function, which gets the number of the datatype. Returns the library's code.
+///
+/// # Safety
+/// `function` is 0 or a reduction function of Fortran; `op` may be written.
+pub unsafe fn create_fortran_op<A: LegacyAbi>(
+    function: usize,
+    commute: c_int,
+    op: *mut usize,
+) -> c_int
+where
+    A::Datatype: FortranHandle,
+{
+    // SAFETY: `reduced_in_fortran` takes the state that is passed.
+    unsafe { (bridges().op_create)(reduced_in_fortran::<A>, function as *mut c_void, commute, op) }
+}
+
+unsafe extern "C" fn reduced_in_fortran<A: LegacyAbi>(
+    function: *mut c_void,
+    left: *mut c_void,
+    right: *mut c_void,
+    count: i64,
+    datatype: usize,
+) where
+    A::Datatype: FortranHandle,
+{
+    let mut number = A::Datatype::from_standard(datatype).number();
+    // The library splits operands with more elements.
+    let mut count = count as c_int;
+    // SAFETY: `function` is a reduction function of Fortran, by `create_fortran_op`. The library's pointers are valid.
+    unsafe {
+        let function = transmute::<*mut c_void, ReductionCall<c_int>>(function);
+        function(left, right, &raw mut count, &raw mut number);
+    }
+}
+
+/// Creates an error handler of a Fortran function, which gets the number of the object. Returns the library's code.
+///
+/// # Safety
+/// `function` is 0 or a function of an error handler in Fortran; `errhandler` may be written.
+pub unsafe fn create_fortran_errhandler<A: LegacyAbi, H: FortranHandle>(
+    kind: c_int,
+    function: usize,
+    errhandler: *mut usize,
+) -> c_int {
+    let create = bridges().errhandler_create;
+    // SAFETY: `handled_in_fortran` takes the state that is passed.
+    unsafe { create(kind, handled_in_fortran::<A, H>, function as *mut c_void, errhandler) }
+}
+
+unsafe extern "C" fn handled_in_fortran<A: LegacyAbi, H: FortranHandle>(
+    function: *mut c_void,
+    handle: usize,
+    code: *mut c_int,
+) {
+    let mut number = H::from_standard(handle).number();
+    // SAFETY: `function` takes numbers, by `create_fortran_errhandler`; `code` is the library's.
+    unsafe {
+        let mut own = codes::from_standard::<A>(*code);
+        transmute::<*mut c_void, HandlerCall<c_int>>(function)(&raw mut number, &raw mut own);
+        *code = codes::to_standard::<A>(own);
     }
 }
 
