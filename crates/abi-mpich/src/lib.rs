@@ -9,6 +9,7 @@ mod status;
 
 weft_legacy::legacy_library! {
     use crate::dynamics;
+    use weft_legacy::runtime::callbacks::create_op;
     use crate::objects::{DUPLICATES, bound, duplicate, performance_variable, weights};
     use crate::status::{MpichStatus as Status, STATUS_NUMBERS};
 }

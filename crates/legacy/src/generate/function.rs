@@ -23,10 +23,7 @@ const OWN: &[(&str, &str)] = &[
         "Win_create_keyval",
         "attributes::create_key::<Own, Win>(standard().MPI_Win_create_keyval, win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)",
     ),
-    (
-        "Op_create",
-        "calls::made::<Own, Op>(op, |op| callbacks::create_op::<Own>(user_fn, commute, op))",
-    ),
+    ("Op_create", "calls::made::<Own, Op>(op, |op| create_op::<Own>(user_fn, commute, op))"),
     (
         "Op_create_c",
         "calls::made::<Own, Op>(op, |op| callbacks::create_op_c::<Own>(user_fn, commute, op))",
