@@ -114,34 +114,3 @@ pub unsafe extern "C" fn MPIR_Dup_fn(
     }
     0
 }
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_cuda_support() -> c_int {
-    0
-}
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_hip_support() -> c_int {
-    0
-}
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_ze_support() -> c_int {
-    0
-}
-
-/// Stores that buffers in the memory of a GPU are not supported.
-///
-/// # Safety
-/// `is_supported` is NULL or may be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPIX_GPU_query_support(_kind: c_int, is_supported: *mut c_int) -> c_int {
-    if !is_supported.is_null() {
-        // SAFETY: the pointer may be written: the caller promises it.
-        unsafe { is_supported.write(0) }
-    }
-    0
-}

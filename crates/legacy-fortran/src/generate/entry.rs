@@ -129,12 +129,17 @@ fn entry(source: &BindingSource, procedure: &Procedure, form: FunctionForm) -> E
         further: Vec::new(),
         described: String::new(),
     };
+    entry.further = modern::function_names(source, &entry.name);
+    // A program passes only the address of memory that it frees, so MPICH and Intel name two forms.
+    if procedure.name == "MPI_Free_mem" && source.target == OlderBinding::Mpich {
+        entry.further = modern::names(source, &entry);
+    }
     let described = source.target == OlderBinding::Mpich && procedure.find("BUFFER").is_some();
     if procedure.f08 && described {
         entry.described = modern::described(procedure, &entry);
     } else if procedure.f08 && procedure.find("C_BUFFER2").is_none() {
         // Otherwise `mpi_f08` passes the addresses of buffers as `mpif.h` does, and the address of a handle's number.
-        entry.further = modern::names(source, &entry);
+        entry.further.extend(modern::names(source, &entry));
         entry.further.extend(modern::extension_names(source, procedure));
     } else if procedure.f08 {
         entry.described = modern::detaching(source, &entry);

@@ -21,6 +21,11 @@ pub struct EntryPoint {
     pub described: String,
 }
 
+/// Returns the names of a module's item with gfortran and with Intel's compilers.
+pub fn module_names(module: &str, item: &str) -> [String; 2] {
+    [format!("__{module}_MOD_{item}"), format!("{module}_mp_{item}_")]
+}
+
 /// Returns all names of a procedure that the linker may look for.
 fn spellings(entry: &EntryPoint) -> Vec<String> {
     let mut all = entry.further.clone();

@@ -1,9 +1,10 @@
 //! Entry points for programs with the module `mpi_f08` alone: comparisons of handles, and in MPICH's ABI buffers as descriptors.
 
 use super::argument::rust_name;
-use super::entry_point::EntryPoint;
+use super::entry_point::{EntryPoint, module_names};
 use super::handles::CLASSES;
-use super::{BindingSource, OlderBinding};
+use super::{BindingConstant, BindingSource, OlderBinding};
+use std::collections::HashSet;
 use std::fmt::Write;
 use weft_fortran::data::{FunctionForm, Procedure, ProcedureParameter};
 
@@ -27,6 +28,20 @@ fn mpich_names(entry: &EntryPoint, module: &str) -> Vec<String> {
     stems.iter().flat_map(|stem| ends.iter().map(move |end| format!("{stem}_{end}"))).collect()
 }
 
+/// Returns the names of functions that Open MPI's module `mpi` calls by a name of their own.
+pub fn function_names(source: &BindingSource, name: &str) -> Vec<String> {
+    if source.target != OlderBinding::OpenMpi
+        || !["mpi_wtime", "mpi_wtick", "mpi_aint_add", "mpi_aint_diff"].contains(&name)
+    {
+        return Vec::new();
+    }
+    let stems = [format!("{name}_f90"), format!("p{name}_f90")];
+    let spellings = |stem: &String| {
+        [stem.clone(), format!("{stem}_"), format!("{stem}__"), stem.to_uppercase()]
+    };
+    stems.iter().flat_map(spellings).collect()
+}
+
 /// Returns the names of Open MPI's extension for persistent collective operations, which became a part of the standard.
 pub fn extension_names(source: &BindingSource, procedure: &Procedure) -> Vec<String> {
     let is_collective =
@@ -39,10 +54,10 @@ pub fn extension_names(source: &BindingSource, procedure: &Procedure) -> Vec<Str
         return Vec::new();
     }
     let name = procedure.name.to_lowercase().replacen("mpi_", "mpix_", 1);
-    ["", "_", "__", "_f08_"]
-        .iter()
-        .flat_map(|end| [format!("{name}{end}"), format!("p{name}{end}")])
-        .collect()
+    let stems = [name.clone(), format!("p{name}")];
+    let ends = ["", "_", "__", "_f08_"];
+    let lower = stems.iter().flat_map(|stem| ends.map(|end| format!("{stem}{end}")));
+    lower.chain(stems.iter().map(|stem| stem.to_uppercase())).collect()
 }
 
 /// A buffer of a procedure: its name, the names of its count and datatype if a datatype can describe a section, and the variant of
@@ -188,20 +203,22 @@ pub fn detaching(source: &BindingSource, entry: &EntryPoint) -> String {
 /// Writes comparisons of handles, which are structures of a number.
 pub fn write(source: &BindingSource) -> String {
     let mut out = String::new();
-    let mut add = |name: String, operator: &str| {
-        write!(
-            out,
-            "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {name}(a: *const c_int, b: *const c_int) -> c_int {{\n    \
-             // SAFETY: both are handles of the program.\n    c_int::from(unsafe {{ *a {operator} *b }})\n}}\n\n"
-        )
-        .unwrap();
+    let mut add = |module: &str, item: String, operator: &str| {
+        for name in module_names(module, &item) {
+            write!(
+                out,
+                "#[unsafe(no_mangle)]\npub unsafe extern \"C\" fn {name}(a: *const c_int, b: *const c_int) -> c_int {{\n    \
+                 // SAFETY: both are handles of the program.\n    c_int::from(unsafe {{ *a {operator} *b }})\n}}\n\n"
+            )
+            .unwrap();
+        }
     };
     for (class, _, _) in CLASSES {
         let class = class.to_lowercase();
         match source.target {
             OlderBinding::OpenMpi => {
-                add(format!("__mpi_f08_types_MOD_ompi_{class}_op_eq"), "==");
-                add(format!("__mpi_f08_types_MOD_ompi_{class}_op_ne"), "!=");
+                add("mpi_f08_types", format!("ompi_{class}_op_eq"), "==");
+                add("mpi_f08_types", format!("ompi_{class}_op_ne"), "!=");
             }
             OlderBinding::Mpich => {
                 for (form, operator) in [
@@ -211,18 +228,40 @@ pub fn write(source: &BindingSource) -> String {
                     ("f08_neq_f", "!="),
                     ("f_eq_f08", "=="),
                     ("f_neq_f08", "!="),
+                    ("f08_ne_f", "!="),
+                    ("f_ne_f08", "!="),
                 ] {
-                    add(format!("__mpi_f08_types_MOD_mpi_{class}_{form}"), operator);
+                    add("mpi_f08_types", format!("mpi_{class}_{form}"), operator);
                 }
-                add(format!("__mpi_constants_MOD_{class}eq"), "==");
-                add(format!("__mpi_constants_MOD_{class}neq"), "!=");
+                add("mpi_constants", format!("{class}eq"), "==");
+                add("mpi_constants", format!("{class}neq"), "!=");
             }
         }
     }
+    out += &handle_variables(source);
     if source.target == OlderBinding::Mpich {
         writeln!(out, "const COMM_SELF: c_int = {};", source.c("MPI_COMM_SELF")).unwrap();
         writeln!(out, "const ERR_BUFFER: c_int = {};", source.c("MPI_ERR_BUFFER")).unwrap();
         out += DATATYPES;
+    }
+    out
+}
+
+/// Writes the variables of predefined handles in `mpi_f08` of Open MPI 3 and 4.0: structures of a number.
+fn handle_variables(source: &BindingSource) -> String {
+    let mut out = String::new();
+    if source.target == OlderBinding::Mpich {
+        return out;
+    }
+    let mut seen = HashSet::new();
+    for BindingConstant { name, c, fortran } in &source.constants {
+        let (None, Some(number)) = (c, fortran) else { continue };
+        let name = name.to_lowercase();
+        let name = name.strip_suffix("_t").unwrap_or(&name);
+        if name.starts_with("mpi_") && seen.insert(name.to_owned()) {
+            writeln!(out, "#[unsafe(no_mangle)]\npub static ompi_f08_{name}: c_int = {number};")
+                .unwrap();
+        }
     }
     out
 }

@@ -109,7 +109,26 @@ fn entry(source: &Source, f: &AbiFunction) -> String {
     };
     let own = OWN.iter().find(|(name, _)| f.name[4..] == **name);
     let body = own.map_or_else(|| body(source, f, &arguments), |(_, body)| (*body).to_owned());
-    both(&f.name, &list, &names, result, &body)
+    let further = extension_name(source, f);
+    let all = std::iter::once(f.name.clone()).chain(further);
+    all.map(|name| both(&name, &list, &names, result, &body)).collect()
+}
+
+/// Returns the name that a function had as an extension of the older ABI's library before the standard had it.
+fn extension_name(source: &Source, f: &AbiFunction) -> Option<String> {
+    let has = |base: &str| f.params.iter().any(|p| p.base == base && p.stars == 0);
+    let name = f.name.strip_prefix("MPI_")?;
+    match source.target {
+        LegacyTarget::Mpich => {
+            let what = name.strip_prefix("Remove_error_")?;
+            Some(format!("MPIX_Delete_error_{what}"))
+        }
+        LegacyTarget::OpenMpi => {
+            let is_persistent = name.ends_with("_init") && has("MPI_Comm") && has("MPI_Info");
+            let is_collective = is_persistent && !["Psend_init", "Precv_init"].contains(&name);
+            is_collective.then(|| format!("MPIX_{name}"))
+        }
+    }
 }
 
 /// Writes `MPI_X` and `PMPI_X` over one function. Neither calls the other, so that a profiling library sees each call once.
