@@ -13,6 +13,7 @@ pub(crate) mod cluster;
 mod copies;
 mod counts;
 mod debian;
+mod debian_packages;
 mod disk;
 pub(crate) mod file_soak;
 mod files;

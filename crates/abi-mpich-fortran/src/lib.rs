@@ -5,6 +5,6 @@ mod special;
 weft_legacy_fortran::legacy_fortran_library! {
     use crate::special::{self, STATUS_NUMBERS};
     use weft_legacy_fortran::runtime::sections::{
-        ArrayDescriptor, BufferElements, CopyDirection, DatatypeFunctions, SectionUse, SectionView,
+        ArrayDescriptor, BufferElements, SectionCopies, DatatypeFunctions, SectionUse, SectionView,
     };
 }

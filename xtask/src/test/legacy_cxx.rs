@@ -1,7 +1,7 @@
 //! C++ programs that were built with Open MPI 4, whose bindings MPI 3.0 removed: a program of ours, built with the header of Debian's
 //! package, and FORM of Debian, which includes the header and uses C alone.
 
-use super::legacy_fortran::unpack;
+use super::debian_packages::unpack;
 use super::tally::Tally;
 use super::tools::quiet;
 use crate::root;

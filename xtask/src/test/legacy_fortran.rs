@@ -1,6 +1,7 @@
 //! Fortran programs that were built with Open MPI or MPICH run unchanged: gfortran builds the programs of tests/fortran-legacy with
 //! headers, modules and libraries of Debian's packages, and they run under our `mpiexec`.
 
+use super::debian_packages::unpack;
 use super::legacy_cxx::{self, CxxFolders};
 use super::legacy_names::{self, PeerNames};
 use super::tally::Tally;
@@ -98,21 +99,6 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         }
     }
     names_and_cxx(&Folders { prefix, work: &work }, tally)
-}
-
-/// Unpacks Debian's packages into a folder, without installing them: an installed library would hide ours.
-pub fn unpack(packages: &[&str], to: &Path) -> Result<(), String> {
-    fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
-    let mut apt = Command::new("apt-get");
-    let options = ["-qq", "-o", "APT::Sandbox::User=root", "download"];
-    quiet(apt.args(options).args(packages).current_dir(to))
-        .map_err(|_| format!("apt-get download {} fails", packages.join(" ")))?;
-    for entry in fs::read_dir(to).map_err(|e| format!("{}: {e}", to.display()))?.flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "deb") {
-            quiet(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(to))?;
-        }
-    }
-    Ok(())
 }
 
 /// Compares the names of all peers with ours, and runs C++ programs of Open MPI.

@@ -44,6 +44,12 @@ const BEGINNINGS: [&str; 22] = [
 /// Names of variables in Open MPI's header. The library exports more names with the same beginning.
 const OBJECTS: &str = "ompi_mpi_";
 
+/// A symbol that a library exports: the kind as nm prints it, and the name.
+struct ExportedSymbol {
+    kind: char,
+    name: String,
+}
+
 /// A row of the table of absent names.
 struct AbsentName {
     peer: String,
@@ -60,20 +66,22 @@ fn fits(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Returns the names of data objects or of all symbols that a library defines for programs.
-fn exported(library: &Path) -> Result<Vec<(char, String)>, String> {
+/// Returns the symbols that a library exports.
+fn exported(library: &Path) -> Result<Vec<ExportedSymbol>, String> {
     let mut nm = Command::new("nm");
     let text = quiet(nm.args(["-D", "--defined-only"]).arg(library))?;
     let one = |line: &str| {
         let mut fields = line.split_whitespace().rev();
         let (name, kind) = (fields.next()?, fields.next()?);
-        Some((kind.chars().next()?, name.split('@').next()?.to_owned()))
+        let kind = kind.chars().next()?;
+        Some(ExportedSymbol { kind, name: name.split('@').next()?.to_owned() })
     };
     Ok(text.lines().filter_map(one).collect())
 }
 
 /// Returns true for names that a program can use.
-fn is_for_programs((kind, name): &(char, String)) -> bool {
+fn is_for_programs(symbol: &ExportedSymbol) -> bool {
+    let ExportedSymbol { kind, name } = symbol;
     let is_object = name.starts_with(OBJECTS) && !matches!(kind, 'T' | 't');
     is_object || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
@@ -100,12 +108,15 @@ pub fn run(prefix: &Path, peers: &[PeerNames], tally: &mut Tally) -> Result<(), 
     for PeerNames { peer, theirs, ours } in peers {
         let mut own = BTreeSet::new();
         for name in *ours {
-            own.extend(exported(&prefix.join("lib").join(name))?.into_iter().map(|(_, name)| name));
+            own.extend(
+                exported(&prefix.join("lib").join(name))?.into_iter().map(|symbol| symbol.name),
+            );
         }
         let (mut compared, mut wrong) = (0, BTreeSet::new());
         for library in theirs {
-            for symbol in exported(library)?.into_iter().filter(is_for_programs) {
-                let (_, name) = symbol;
+            for ExportedSymbol { name, .. } in
+                exported(library)?.into_iter().filter(is_for_programs)
+            {
                 compared += 1;
                 let has_reason = rows.iter().any(|row| {
                     ["*", peer].contains(&row.peer.as_str()) && fits(&row.pattern, &name)
@@ -135,8 +146,10 @@ pub fn intel(work: &Path) -> Result<Vec<PathBuf>, String> {
     let to = work.join("intel");
     let files = ["libmpi.so.12", "libmpifort.so.12"];
     let found = |to: &Path| -> Option<Vec<PathBuf>> {
-        let folder = fs::read_dir(to).ok()?.flatten().find(|e| e.path().is_dir())?.path();
-        let paths = files.map(|file| folder.join("data/lib").join(file));
+        let mut folders =
+            fs::read_dir(to).ok()?.flatten().map(|entry| entry.path().join("data/lib"));
+        let folder = folders.find(|folder| folder.is_dir())?;
+        let paths = files.map(|file| folder.join(file));
         paths.iter().all(|path| path.exists()).then(|| paths.to_vec())
     };
     if let Some(paths) = found(&to) {
@@ -175,7 +188,7 @@ mod tests {
 
     #[test]
     fn programs_use_names_of_headers() {
-        let name = |kind, name: &str| (kind, name.to_owned());
+        let name = |kind, name: &str| ExportedSymbol { kind, name: name.to_owned() };
         assert!(is_for_programs(&name('D', "ompi_mpi_int")));
         assert!(!is_for_programs(&name('T', "ompi_mpi_init")), "a function of the library itself");
         assert!(is_for_programs(&name('T', "mpi_send_")));

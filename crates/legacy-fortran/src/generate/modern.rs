@@ -93,9 +93,9 @@ fn section_use(procedure: &Procedure, p: &ProcedureParameter) -> &'static str {
         () if procedure.find("REQUEST").is_some() => "Refuse",
         () if packs || is_collective || name == "MPI_Reduce_local" => {
             if p.is_out() {
-                "Copy(CopyDirection::Both)"
+                "Copy(SectionCopies::Both)"
             } else {
-                "Copy(CopyDirection::In)"
+                "Copy(SectionCopies::In)"
             }
         }
         () => "Refuse",

@@ -72,7 +72,7 @@ pub struct BufferElements<C> {
 
 /// Directions in which a copy of a section is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CopyDirection {
+pub enum SectionCopies {
     /// Before the call.
     In,
     /// Before and after the call, which may leave parts of the buffer as they are.
@@ -85,7 +85,7 @@ pub enum SectionUse<C> {
     /// A datatype stands for count and datatype.
     Datatype(BufferElements<C>),
     /// The call gets a copy without gaps.
-    Copy(CopyDirection),
+    Copy(SectionCopies),
     /// The call uses only the address of the first element.
     Address,
     /// The call cannot have it.
@@ -107,15 +107,15 @@ struct SectionCopy {
     shape: SectionShape,
     elements: Vec<u128>,
     base: *mut u8,
-    direction: CopyDirection,
+    direction: SectionCopies,
 }
 
 impl SectionCopy {
     /// Copies the elements of the section.
     ///
     /// # Safety
-    /// The elements may be read, and written for [`CopyDirection::Both`] until the copy is dropped.
-    unsafe fn new(shape: SectionShape, base: *mut u8, direction: CopyDirection) -> SectionCopy {
+    /// The elements may be read, and written for [`SectionCopies::Both`] until the copy is dropped.
+    unsafe fn new(shape: SectionShape, base: *mut u8, direction: SectionCopies) -> SectionCopy {
         let bytes = shape.len() * shape.element_bytes;
         let elements = vec![0_u128; bytes.div_ceil(size_of::<u128>())];
         let mut copy = SectionCopy { shape, elements, base, direction };
@@ -139,7 +139,7 @@ impl SectionCopy {
 
 impl Drop for SectionCopy {
     fn drop(&mut self) {
-        if self.direction == CopyDirection::Both {
+        if self.direction == SectionCopies::Both {
             self.each(|section, copied, bytes| {
                 // SAFETY: the elements may be written: the caller of `new` promises it.
                 unsafe { std::ptr::copy_nonoverlapping(copied, section, bytes) }
@@ -372,7 +372,7 @@ mod tests {
             span: 4,
             element_bytes: 4,
         };
-        for direction in [CopyDirection::In, CopyDirection::Both] {
+        for direction in [SectionCopies::In, SectionCopies::Both] {
             let base = array.as_mut_ptr().cast();
             // SAFETY: the section lies in the array.
             let mut copy = unsafe { SectionCopy::new(shape(), base, direction) };
