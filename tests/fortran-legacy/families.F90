@@ -1,28 +1,15 @@
 ! Programs of older ABIs, with mpif.h, or with the module mpi if MODULE is defined. Both libraries' headers are those of MPI 3.1 or
 ! later. Results of each family are checked; removed procedures are external, as for programs that were built long ago.
-module checks
+#include "checks.h"
+
+module counters
+  use checks
   implicit none
   integer :: copies = 0, deletes = 0, old_copies = 0, old_deletes = 0
-contains
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print *, 'WRONG: ', what
-    stop 1
-  end subroutine
 end module
 
-#ifdef MODULE
-#define USES use mpi
-#define INCLUDES
-#else
-#define USES
-#define INCLUDES include 'mpif.h'
-#endif
-
 program families
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -46,7 +33,7 @@ program families
 end program
 
 subroutine MPI_Initialized_check(expected)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -60,7 +47,7 @@ subroutine MPI_Initialized_check(expected)
 end subroutine
 
 subroutine messages(rank, next, before)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -116,7 +103,7 @@ subroutine messages(rank, next, before)
 end subroutine
 
 subroutine completions(rank)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -148,7 +135,7 @@ subroutine completions(rank)
 end subroutine
 
 subroutine collectives(rank, ranks)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -204,7 +191,7 @@ subroutine collectives(rank, ranks)
 end subroutine
 
 subroutine adder(in, inout, len, type)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -214,7 +201,7 @@ subroutine adder(in, inout, len, type)
 end subroutine
 
 subroutine datatypes(rank)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -259,7 +246,7 @@ subroutine datatypes(rank)
 end subroutine
 
 subroutine removed(rank)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -290,7 +277,7 @@ subroutine removed(rank)
 end subroutine
 
 subroutine attributes(rank)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -339,7 +326,7 @@ subroutine attributes(rank)
 end subroutine
 
 subroutine copied(comm, keyval, extra, in, out, flag, ierr)
-  use checks
+  use counters
   implicit none
   integer :: comm, keyval, ierr
   integer(8) :: extra, in, out
@@ -352,7 +339,7 @@ subroutine copied(comm, keyval, extra, in, out, flag, ierr)
 end subroutine
 
 subroutine gone(comm, keyval, value, extra, ierr)
-  use checks
+  use counters
   implicit none
   integer :: comm, keyval, ierr
   integer(8) :: extra, value
@@ -362,7 +349,7 @@ subroutine gone(comm, keyval, value, extra, ierr)
 end subroutine
 
 subroutine old_copied(comm, keyval, extra, in, out, flag, ierr)
-  use checks
+  use counters
   implicit none
   integer :: comm, keyval, ierr, extra, in, out
   logical :: flag
@@ -374,7 +361,7 @@ subroutine old_copied(comm, keyval, extra, in, out, flag, ierr)
 end subroutine
 
 subroutine old_gone(comm, keyval, value, extra, ierr)
-  use checks
+  use counters
   implicit none
   integer :: comm, keyval, ierr, extra, value
   call check(extra == 33 .and. value < 0, 'old extra state of delete')
@@ -383,7 +370,7 @@ subroutine old_gone(comm, keyval, value, extra, ierr)
 end subroutine
 
 subroutine topologies(rank, ranks, next, before)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES

@@ -1,17 +1,13 @@
-! Programs of older ABIs with the module mpi_f08. Sections with gaps are passed only if the library declares that it takes them.
+! Programs of older ABIs with the module mpi_f08. Sections with gaps are passed only if the library declares that it takes
+! them; large counts and further sections with DESCRIPTORS, for libraries that have both.
+#include "checks.h"
+
 module functions
   use mpi_f08
+  use checks
   implicit none
   integer :: errors = 0, copies = 0
 contains
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print *, 'WRONG: ', what
-    stop 1
-  end subroutine
-
   subroutine adder(in, inout, len, datatype)
     use, intrinsic :: iso_c_binding, only: c_ptr, c_f_pointer
     type(c_ptr), value :: in, inout
@@ -120,10 +116,103 @@ program modern
     ! Fewer elements than the section has.
     call MPI_Sendrecv(table(2::2, :), 3, MPI_INTEGER, rank, 7, copy(4, :), 3, MPI_INTEGER, rank, 7, MPI_COMM_WORLD, st)
     call check(all(copy(4, 1:3) == [2, 4, 6]) .and. sum(copy) == 12, 'part of a section')
-    ! A section that the call cannot describe is refused, not sent as if it had no gaps.
-    call MPI_Allreduce(table(2, :), copy, 6, MPI_INTEGER, MPI_SUM, MPI_COMM_SELF, code)
-    call check(code /= MPI_SUCCESS, 'refused section')
   end if
+#ifdef DESCRIPTORS
+  call sections()
+  call large_counts(rank, next, before)
+#endif
   call MPI_Finalize()
   if (rank == 0) print *, 'modern: all checks passed'
+#ifdef DESCRIPTORS
+contains
+  ! Sections with gaps in calls that need the datatype itself: reductions, and blocks of several processes.
+  subroutine sections()
+    integer, asynchronous :: from(3, 4), to(3, 4)
+    integer, parameter :: fixed(4) = [7, 0, 8, 0]
+    integer :: blocks(2, 2 * ranks), packed(4), i, place
+    integer(kind=MPI_ADDRESS_KIND) :: address, expected
+    type(MPI_Request) :: req
+    from = reshape([(i, i = 1, 12)], [3, 4])
+    to = -1
+    call MPI_Allreduce(from(2, :), to(3, :), 4, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD)
+    call check(all(to(3, :) == ranks * from(2, :)) .and. all(to(:2, :) == -1), 'sections in a reduction')
+    call MPI_Allreduce(MPI_IN_PLACE, to(3, ::2), 2, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD)
+    call check(all(to(3, :) == ranks * from(2, :)), 'section in place')
+    to = -1
+    call MPI_Reduce(fixed(::2), to(1, 1:3:2), 2, MPI_INTEGER, MPI_SUM, 0, MPI_COMM_WORLD)
+    if (rank == 0) call check(all(to(1, 1:3:2) == ranks * [7, 8]), 'sections of the root')
+    if (rank /= 0) call check(all(to(1, 1:3:2) == -1), 'sections of other ranks')
+    call check(all(to(2:, :) == -1) .and. all(to(1, 2::2) == -1), 'gaps of the root')
+    to = -1
+    call MPI_Reduce_local(from(1, :), to(1, :), 4, MPI_INTEGER, MPI_SUM)
+    call check(all(to(1, :) == from(1, :) - 1) .and. all(to(2:, :) == -1), 'sections without a communicator')
+    blocks = -1
+    call MPI_Allgather(from(1, 2::2), 2, MPI_INTEGER, blocks(1, :), 2, MPI_INTEGER, MPI_COMM_WORLD)
+    call check(all(blocks(1, :) == [(from(1, 2), from(1, 4), i = 1, ranks)]) .and. all(blocks(2, :) == -1), 'gathered section')
+    blocks(2, :) = [(i, i = 1, 2 * ranks)]
+    call MPI_Scatter(blocks(2, :), 2, MPI_INTEGER, to(2, ::3), 2, MPI_INTEGER, 0, MPI_COMM_WORLD)
+    call check(all(to(2, ::3) == [2 * rank + 1, 2 * rank + 2]) .and. all(to(2, 2:3) == -1), 'scattered section')
+    place = 0
+    call MPI_Pack(from(3, :), 4, MPI_INTEGER, packed, 16, place, MPI_COMM_SELF)
+    call check(place == 16 .and. all(packed == from(3, :)), 'packed section')
+    call MPI_Get_address(from(2, :), address)
+    call MPI_Get_address(from, expected)
+    call check(address - expected == 4, 'address of a section')
+    ! A buffer that stays in use after the call cannot be a copy: it is refused, and the error handler is called.
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN)
+    call MPI_Iallreduce(from(2, :), to, 4, MPI_INTEGER, MPI_SUM, MPI_COMM_WORLD, req, code)
+    call check(code == MPI_ERR_BUFFER, 'refused section')
+    call MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL)
+  end subroutine
+
+  subroutine large_counts(rank, next, before)
+    integer, intent(in) :: rank, next, before
+    integer(kind=MPI_COUNT_KIND) :: n, size, lengths(2), places(2), position
+    integer(kind=MPI_COUNT_KIND), allocatable :: counts(:)
+    integer(kind=MPI_ADDRESS_KIND), allocatable :: displacements(:)
+    integer, asynchronous :: from(2, 3), to(2, 3)
+    integer, allocatable :: all_numbers(:)
+    type(MPI_Datatype) :: made
+    type(MPI_Status) :: st
+    type(MPI_Request) :: req
+    integer :: i, ranks
+    call MPI_Comm_size(MPI_COMM_WORLD, ranks)
+    from = reshape([(rank + i, i = 1, 6)], [2, 3])
+    to = -1
+    n = 6
+    call MPI_Irecv(to, n, MPI_INTEGER, before, 8, MPI_COMM_WORLD, req)
+    call MPI_Send(from, n, MPI_INTEGER, next, 8, MPI_COMM_WORLD)
+    call MPI_Wait(req, st)
+    call MPI_Get_count(st, MPI_INTEGER, size)
+    call check(size == 6 .and. all(to == reshape([(before + i, i = 1, 6)], [2, 3])), 'large message')
+    to = -1
+    n = 3
+    call MPI_Sendrecv(from(2, :), n, MPI_INTEGER, rank, 9, to(1, :), n, MPI_INTEGER, rank, 9, MPI_COMM_WORLD, st)
+    call check(all(to(1, :) == from(2, :)) .and. all(to(2, :) == -1), 'large sections')
+    call MPI_Allreduce(from(1, :), to(2, :), n, MPI_INTEGER, MPI_MAX, MPI_COMM_WORLD)
+    call check(all(to(2, :) == from(1, :) - rank + ranks - 1), 'large reduction')
+    n = 5
+    call MPI_Type_contiguous(n, MPI_INTEGER, made)
+    call MPI_Type_size(made, size)
+    call check(size == 20, 'large datatype')
+    call MPI_Type_free(made)
+    lengths = [2, 1]
+    places = [0, 12]
+    call MPI_Type_create_struct(2_MPI_COUNT_KIND, lengths, places, [MPI_INTEGER, MPI_INTEGER], made)
+    call MPI_Type_commit(made)
+    call MPI_Pack_size(1_MPI_COUNT_KIND, made, MPI_COMM_SELF, size)
+    call check(size >= 12, 'large size of packed data')
+    position = 0
+    to = -1
+    call MPI_Pack(from, 1_MPI_COUNT_KIND, made, to, 24_MPI_COUNT_KIND, position, MPI_COMM_SELF)
+    call check(position == 12 .and. all(to(:, 1) == from(:, 1)) .and. to(1, 2) == from(2, 2), 'large packed data')
+    call MPI_Type_free(made)
+    allocate (counts(ranks), displacements(ranks), all_numbers(2 * ranks))
+    counts = 1
+    displacements = [(2 * i, i = 0, ranks - 1)]
+    all_numbers = -1
+    call MPI_Allgatherv(rank, 1_MPI_COUNT_KIND, MPI_INTEGER, all_numbers, counts, displacements, MPI_INTEGER, MPI_COMM_WORLD)
+    call check(all(all_numbers(::2) == [(i, i = 0, ranks - 1)]) .and. all(all_numbers(2::2) == -1), 'large gathering')
+  end subroutine
+#endif
 end program

@@ -1,27 +1,14 @@
 ! The same for error handlers, texts, files, windows and generalized requests.
-module checks
+#include "checks.h"
+
+module counters
+  use checks
   implicit none
   integer :: errors = 0, file_errors = 0, queries = 0, frees = 0
-contains
-  subroutine check(right, what)
-    logical, intent(in) :: right
-    character(len=*), intent(in) :: what
-    if (right) return
-    print *, 'WRONG: ', what
-    stop 1
-  end subroutine
 end module
 
-#ifdef MODULE
-#define USES use mpi
-#define INCLUDES
-#else
-#define USES
-#define INCLUDES include 'mpif.h'
-#endif
-
 program resources
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -42,7 +29,7 @@ program resources
 end program
 
 subroutine handlers(rank)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -76,7 +63,7 @@ subroutine handlers(rank)
 end subroutine
 
 subroutine wrong(comm, code)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -86,7 +73,7 @@ subroutine wrong(comm, code)
 end subroutine
 
 subroutine wrong_file(file, code)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -96,7 +83,7 @@ subroutine wrong_file(file, code)
 end subroutine
 
 subroutine texts(rank)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -136,7 +123,7 @@ subroutine texts(rank)
 end subroutine
 
 subroutine files(rank, ranks)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -178,7 +165,7 @@ subroutine files(rank, ranks)
 end subroutine
 
 subroutine windows(rank, next, before)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -212,7 +199,7 @@ subroutine windows(rank, next, before)
 end subroutine
 
 subroutine generalized()
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -228,7 +215,7 @@ subroutine generalized()
 end subroutine
 
 subroutine query(extra, st, ierr)
-  use checks
+  use counters
   USES
   implicit none
   INCLUDES
@@ -244,7 +231,7 @@ subroutine query(extra, st, ierr)
 end subroutine
 
 subroutine free(extra, ierr)
-  use checks
+  use counters
   implicit none
   integer(8) :: extra
   integer :: ierr
@@ -263,7 +250,7 @@ end subroutine
 
 #ifdef MODULE
 subroutine sizes()
-  use checks
+  use counters
   use mpi
   implicit none
   integer :: n, ierr

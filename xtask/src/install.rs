@@ -32,14 +32,15 @@ const LEGACY: [LegacyLibrary; 4] = [
         package: "weft-abi-mpich",
         file: "libmpi_mpich.so",
         name: "libmpi.so.12",
-        // The name in Debian.
-        links: &["libmpich.so.12"],
+        // The name in Debian, and two names of the C++ bindings: their functions are inline in the program, or not there.
+        links: &["libmpich.so.12", "libmpichcxx.so.12", "libmpicxx.so.12"],
     },
     LegacyLibrary {
         package: "weft-abi-openmpi",
         file: "libmpi_openmpi.so",
         name: "libmpi.so.40",
-        links: &[],
+        // It has the C++ bindings' functions, too.
+        links: &["libmpi_cxx.so.40"],
     },
     LegacyLibrary {
         package: "weft-abi-mpich-fortran",

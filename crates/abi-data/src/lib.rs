@@ -1,5 +1,8 @@
 //! The ABI as data: reads `data/*.csv` and parses C declarations.
 
+pub mod removed;
+pub mod rust_types;
+
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;

@@ -65,10 +65,23 @@ module_variables! {
     MPIR_F08_MPI_BOTTOM: c_int, "MPI_BOTTOM";
     MPIR_F08_MPI_IN_PLACE: c_int, "MPI_IN_PLACE";
     __mpi_f08_link_constants_MOD_mpi_errcodes_ignore: c_int, "MPI_ERRCODES_IGNORE";
+    mpi_f08_link_constants_mp_mpi_errcodes_ignore_: c_int, "MPI_ERRCODES_IGNORE";
     __mpi_f08_link_constants_MOD_mpi_unweighted: c_int, "MPI_UNWEIGHTED";
+    mpi_f08_link_constants_mp_mpi_unweighted_: c_int, "MPI_UNWEIGHTED";
     __mpi_f08_link_constants_MOD_mpi_weights_empty: c_int, "MPI_WEIGHTS_EMPTY";
+    mpi_f08_link_constants_mp_mpi_weights_empty_: c_int, "MPI_WEIGHTS_EMPTY";
     __mpi_f08_link_constants_MOD_mpi_argv_null: c_char, "MPI_ARGV_NULL";
+    mpi_f08_link_constants_mp_mpi_argv_null_: c_char, "MPI_ARGV_NULL";
     __mpi_f08_link_constants_MOD_mpi_argvs_null: c_char, "MPI_ARGVS_NULL";
+    mpi_f08_link_constants_mp_mpi_argvs_null_: c_char, "MPI_ARGVS_NULL";
+}
+
+/// Returns true if an address is that of a variable of the modules, which gfortran and Intel's compilers name differently.
+macro_rules! is_variable {
+    ($at:expr, $gfortran:ident, $intel:ident) => {{
+        let at = $at.cast_const();
+        at == &raw const $gfortran || at == &raw const $intel
+    }};
 }
 
 /// `MPI_IN_PLACE` and `MPI_STATUS_IGNORE` in C.
@@ -135,18 +148,34 @@ pub fn status(at: *mut c_int) -> *mut c_int {
 pub fn weights(at: *mut c_int) -> *mut c_int {
     // SAFETY: the C library sets these variables before this library is loaded, and nobody changes them.
     let (unweighted, empty) = unsafe { (MPI_UNWEIGHTED, MPI_WEIGHTS_EMPTY) };
-    if at == &raw mut mpifcmb5_ || at == &raw mut __mpi_f08_link_constants_MOD_mpi_unweighted {
+    if at == &raw mut mpifcmb5_
+        || is_variable!(
+            at,
+            __mpi_f08_link_constants_MOD_mpi_unweighted,
+            mpi_f08_link_constants_mp_mpi_unweighted_
+        )
+    {
         return unweighted;
     }
-    let is_empty =
-        at == &raw mut mpifcmb9_ || at == &raw mut __mpi_f08_link_constants_MOD_mpi_weights_empty;
+    let is_empty = at == &raw mut mpifcmb9_
+        || is_variable!(
+            at,
+            __mpi_f08_link_constants_MOD_mpi_weights_empty,
+            mpi_f08_link_constants_mp_mpi_weights_empty_
+        );
     if is_empty { empty } else { at }
 }
 
 /// Returns the address of error codes in C.
 pub fn error_codes(at: *mut c_int) -> *mut c_int {
     let old = member(&raw mut mpipriv2_, offset_of!(ArrayBlock, errcodes_ignore));
-    if at == old || at == &raw mut __mpi_f08_link_constants_MOD_mpi_errcodes_ignore {
+    if at == old
+        || is_variable!(
+            at,
+            __mpi_f08_link_constants_MOD_mpi_errcodes_ignore,
+            mpi_f08_link_constants_mp_mpi_errcodes_ignore_
+        )
+    {
         null_mut()
     } else {
         at
@@ -160,6 +189,8 @@ pub fn is_no_argument(at: *const c_char) -> bool {
     let modern = [
         &raw const __mpi_f08_link_constants_MOD_mpi_argv_null,
         &raw const __mpi_f08_link_constants_MOD_mpi_argvs_null,
+        &raw const mpi_f08_link_constants_mp_mpi_argv_null_,
+        &raw const mpi_f08_link_constants_mp_mpi_argvs_null_,
     ];
     old || modern.contains(&at)
 }

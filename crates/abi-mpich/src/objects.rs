@@ -1,10 +1,12 @@
 //! Objects and functions that MPICH's headers name beside the functions of MPI.
 
-use crate::entry_points::Datatype;
+use crate::entry_points::{Comm, Datatype, Own, Request};
 use crate::status::STATUS_NUMBERS;
 use std::ffi::{c_int, c_void};
+use weft_legacy::runtime::arguments::HandleArgument;
+use weft_legacy::runtime::duplicates::PendingDuplicates;
 use weft_legacy::runtime::standard::constants;
-use weft_legacy::runtime::{ExportedAddress, TypeBound};
+use weft_legacy::runtime::{ExportedAddress, LegacyHandle, TypeBound, codes};
 
 /// Distinct addresses that stand for constants.
 static PLACES: [c_int; 3] = [0; 3];
@@ -39,6 +41,26 @@ pub static MPI_F08_STATUS_IGNORE: ExportedAddress =
 #[unsafe(no_mangle)]
 pub static MPI_F08_STATUSES_IGNORE: ExportedAddress =
     ExportedAddress((&raw const MPIR_F08_MPI_STATUSES_IGNORE_OBJ).cast());
+
+/// Communicators of MPI_Comm_idup: a handle of the standard is larger than the program's `int`.
+pub static DUPLICATES: PendingDuplicates<Comm> = PendingDuplicates::new(Comm::from_standard);
+
+/// Runs MPI_Comm_idup.
+///
+/// # Safety
+/// `place` and `request` are NULL or may be written, `place` until the request is complete.
+pub unsafe fn duplicate(
+    place: *mut Comm,
+    request: *mut Request,
+    start: impl FnOnce(*mut usize, *mut usize) -> c_int,
+) -> c_int {
+    let mut started = HandleArgument::out(request);
+    // SAFETY: the caller promises it. The library uses the word unless it returns an error.
+    let code = unsafe { DUPLICATES.start(place, |word| start(word, started.pass())) };
+    // SAFETY: `request` is NULL or may be written: the caller promises it.
+    unsafe { started.finish() };
+    codes::from_standard::<Own>(code)
+}
 
 fn is(place: usize, address: *const c_void) -> bool {
     address == (&raw const PLACES[place]).cast()
@@ -89,37 +111,6 @@ pub unsafe extern "C" fn MPIR_Dup_fn(
     unsafe {
         new.cast::<*mut c_void>().write(value);
         flag.write(1);
-    }
-    0
-}
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_cuda_support() -> c_int {
-    0
-}
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_hip_support() -> c_int {
-    0
-}
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_ze_support() -> c_int {
-    0
-}
-
-/// Stores that buffers in the memory of a GPU are not supported.
-///
-/// # Safety
-/// `is_supported` is NULL or may be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPIX_GPU_query_support(_kind: c_int, is_supported: *mut c_int) -> c_int {
-    if !is_supported.is_null() {
-        // SAFETY: the pointer may be written: the caller promises it.
-        unsafe { is_supported.write(0) }
     }
     0
 }

@@ -4,10 +4,13 @@
 //! standard's handle. A program that is not position-independent has a copy of the object, with the same first word. Any other
 //! handle is the standard's handle itself (`objects.rs`).
 
+#[allow(non_upper_case_globals)]
+mod cxx;
 mod objects;
 mod status;
 
 weft_legacy::legacy_library! {
+    use crate::cxx::create_op;
     use crate::objects::{
         self, PredefinedObject, address, bound, duplicate, performance_variable, weights,
     };

@@ -167,18 +167,6 @@ attribute_functions! {
     delete: OMPI_C_MPI_NULL_DELETE_FN OMPI_C_MPI_COMM_NULL_DELETE_FN OMPI_C_MPI_TYPE_NULL_DELETE_FN OMPI_C_MPI_WIN_NULL_DELETE_FN;
 }
 
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_cuda_support() -> c_int {
-    0
-}
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_rocm_support() -> c_int {
-    0
-}
-
 /// Stores three empty texts: where a process is bound is known by `mpiexec`.
 ///
 /// # Safety

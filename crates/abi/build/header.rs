@@ -2,6 +2,7 @@
 
 use crate::older;
 use std::fmt::Write;
+use weft_abi_data::removed::RemovedFunction;
 use weft_abi_data::{Abi, Constant};
 
 const TOP: &str = "\
@@ -44,7 +45,7 @@ const BOTTOM: &str = "
 /// C enumerations of the tool interface: they are types of parameters.
 const ENUMERATIONS: [&str; 2] = ["MPI_T_cb_safety", "MPI_T_source_order"];
 
-pub fn mpi_h(abi: &Abi) -> String {
+pub fn mpi_h(abi: &Abi, removed: &[RemovedFunction]) -> String {
     let mut out = TOP.to_owned();
     writeln!(out, "/* Weft's own version */").unwrap();
     let version = std::env::var("CARGO_PKG_VERSION").unwrap_or_default();
@@ -88,7 +89,7 @@ pub fn mpi_h(abi: &Abi) -> String {
             writeln!(out, "{returns} {prefix}{name}({list});{}", comment(&f.note)).unwrap();
         }
     }
-    out.push_str(&older::functions(abi));
+    out.push_str(&older::functions(abi, removed));
     out.push_str(BOTTOM);
     out
 }

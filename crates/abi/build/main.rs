@@ -14,6 +14,7 @@ mod rust;
 
 use std::path::Path;
 use std::{env, fs, io};
+use weft_abi_data::removed::removed_functions;
 
 const SONAME: &str = "libmpi_abi.so.1";
 
@@ -32,7 +33,8 @@ fn main() {
     // OUT_DIR is target/<profile>/build/<package>-<hash>/out; the library goes to target/<profile>.
     let beside = out.ancestors().nth(3).expect("OUT_DIR lies in target/<profile>/build/x/out");
     fs::create_dir_all(beside.join("include")).expect("making include/ beside the library");
-    write(&beside.join("include/mpi.h"), &header::mpi_h(&abi));
+    let removed = removed_functions(&here.join("data"));
+    write(&beside.join("include/mpi.h"), &header::mpi_h(&abi, &removed));
     write(&beside.join("mpi-signatures.txt"), &rust::signatures(&abi, &done));
     // Programs linked in the build tree look for the SONAME. Programs linked with MPICH 5.0.0 and 5.0.1 look for the other name,
     // which these versions have by mistake.

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 use weft_abi_data::Abi;
+use weft_abi_data::removed::RemovedFunction;
 
 const TOP: &str = "
 /* Not in the ABI, and inline over it. None of it is there with -DWEFT_ABI_ONLY. */
@@ -64,65 +65,61 @@ const BOTTOM: &str = "
 #endif /* WEFT_ABI_ONLY */
 ";
 
-/// A function whose body is one call: its name, its parameters, and that call.
-type Short = (&'static str, &'static str, &'static str);
-
-/// Functions that MPI 3.0 removed, and the calls that replace them, without the `MPI_` of both.
-const REMOVED: [Short; 6] = [
-    ("Address", "void *location, MPI_Aint *address", "Get_address(location, address)"),
+/// Bodies of the functions that are more than one call. `@` is the prefix of the names. Statuses of C, of Fortran's INTEGER arrays and
+/// of mpi_f08 have the same eight numbers.
+const BODIES: &[(&str, &str)] = &[
     (
-        "Errhandler_create",
-        "MPI_Comm_errhandler_function *function, MPI_Errhandler *errhandler",
-        "Comm_create_errhandler(function, errhandler)",
+        "Type_extent",
+        "    MPI_Aint lb;
+    return @Type_get_extent(datatype, &lb, extent);",
     ),
     (
-        "Errhandler_get",
-        "MPI_Comm comm, MPI_Errhandler *errhandler",
-        "Comm_get_errhandler(comm, errhandler)",
+        "Type_lb",
+        "    MPI_Aint extent;
+    return @Type_get_extent(datatype, displacement, &extent);",
     ),
     (
-        "Errhandler_set",
-        "MPI_Comm comm, MPI_Errhandler errhandler",
-        "Comm_set_errhandler(comm, errhandler)",
-    ),
-    (
-        "Type_hindexed",
-        "int count, int *array_of_blocklengths, MPI_Aint *array_of_displacements, \
-         MPI_Datatype oldtype, MPI_Datatype *newtype",
-        "Type_create_hindexed(count, array_of_blocklengths, array_of_displacements, oldtype, newtype)",
-    ),
-    (
-        "Type_hvector",
-        "int count, int blocklength, MPI_Aint stride, MPI_Datatype oldtype, MPI_Datatype *newtype",
-        "Type_create_hvector(count, blocklength, stride, oldtype, newtype)",
-    ),
-];
-
-/// Removed functions that are more than one call. `@` is the prefix of the names.
-const REMOVED_LONG: &str = r#"
-WEFT_REMOVED("MPI_Type_get_extent")
-WEFT_INLINE int @Type_extent(MPI_Datatype datatype, MPI_Aint *extent) {
-    MPI_Aint lb;
-    return @Type_get_extent(datatype, &lb, extent);
-}
-
-WEFT_REMOVED("MPI_Type_get_extent")
-WEFT_INLINE int @Type_lb(MPI_Datatype datatype, MPI_Aint *displacement) {
-    MPI_Aint extent;
-    return @Type_get_extent(datatype, displacement, &extent);
-}
-
-WEFT_REMOVED("MPI_Type_get_extent")
-WEFT_INLINE int @Type_ub(MPI_Datatype datatype, MPI_Aint *displacement) {
-    MPI_Aint lb = 0;
+        "Type_ub",
+        "    MPI_Aint lb = 0;
     int code = @Type_get_extent(datatype, &lb, displacement);
     if (code == MPI_SUCCESS) *displacement += lb;
-    return code;
-}
+    return code;",
+    ),
+    ("Type_struct", TYPE_STRUCT),
+    (
+        "Status_c2f",
+        "    int i;
+    f_status[0] = c_status->MPI_SOURCE;
+    f_status[1] = c_status->MPI_TAG;
+    f_status[2] = c_status->MPI_ERROR;
+    for (i = 0; i < 5; i++) f_status[3 + i] = c_status->MPI_internal[i];
+    return MPI_SUCCESS;",
+    ),
+    (
+        "Status_f2c",
+        "    int i;
+    c_status->MPI_SOURCE = f_status[0];
+    c_status->MPI_TAG = f_status[1];
+    c_status->MPI_ERROR = f_status[2];
+    for (i = 0; i < 5; i++) c_status->MPI_internal[i] = f_status[3 + i];
+    return MPI_SUCCESS;",
+    ),
+    (
+        "Status_c2f08",
+        "    *f08_status = *c_status;
+    return MPI_SUCCESS;",
+    ),
+    (
+        "Status_f082c",
+        "    *c_status = *f08_status;
+    return MPI_SUCCESS;",
+    ),
+    ("Status_f2f08", "    return @Status_f2c(f_status, f08_status);"),
+    ("Status_f082f", "    return @Status_c2f(f08_status, f_status);"),
+];
 
-WEFT_REMOVED("MPI_Type_create_struct, and MPI_Type_create_resized for what MPI_LB and MPI_UB said")
-WEFT_INLINE int @Type_struct(int count, int *array_of_blocklengths, MPI_Aint *array_of_displacements, MPI_Datatype *array_of_types, MPI_Datatype *newtype) {
-    int i, n = 0, lower = 0, upper = 0, marks = 0, code;
+/// Body of MPI_Type_struct, with the bounds that MPI_LB and MPI_UB give.
+const TYPE_STRUCT: &str = "    int i, n = 0, lower = 0, upper = 0, marks = 0, code;
     MPI_Aint low = 0, high = 0, lb = 0, extent = 0;
     int *lengths;
     MPI_Aint *places;
@@ -164,51 +161,29 @@ WEFT_INLINE int @Type_struct(int count, int *array_of_blocklengths, MPI_Aint *ar
         @Free_mem(places);
     }
     @Free_mem(lengths);
-    return code;
-}
-"#;
+    return code;";
 
-/// Conversions of statuses. Statuses of C, of Fortran's INTEGER arrays and of mpi_f08 have the same eight numbers.
-const STATUSES: &str = "
-WEFT_INLINE int @Status_c2f(const MPI_Status *c_status, MPI_Fint *f_status) {
-    int i;
-    f_status[0] = c_status->MPI_SOURCE;
-    f_status[1] = c_status->MPI_TAG;
-    f_status[2] = c_status->MPI_ERROR;
-    for (i = 0; i < 5; i++) f_status[3 + i] = c_status->MPI_internal[i];
-    return MPI_SUCCESS;
+/// Returns the body of a function.
+fn body(f: &RemovedFunction) -> String {
+    match BODIES.iter().find(|(name, _)| *name == f.name) {
+        Some((_, body)) => (*body).to_owned(),
+        None if f.call.is_empty() => panic!("no body for {}", f.name),
+        None => format!("    return @{};", f.call),
+    }
 }
 
-WEFT_INLINE int @Status_f2c(const MPI_Fint *f_status, MPI_Status *c_status) {
-    int i;
-    c_status->MPI_SOURCE = f_status[0];
-    c_status->MPI_TAG = f_status[1];
-    c_status->MPI_ERROR = f_status[2];
-    for (i = 0; i < 5; i++) c_status->MPI_internal[i] = f_status[3 + i];
-    return MPI_SUCCESS;
+/// Writes a function, with `@` as the prefix of names.
+fn function(f: &RemovedFunction) -> String {
+    let RemovedFunction { name, c_params, replacement, .. } = f;
+    let warning = match replacement.as_str() {
+        "" => String::new(),
+        now => format!("WEFT_REMOVED(\"{now}\")\n"),
+    };
+    format!("\n{warning}WEFT_INLINE int @{name}({c_params}) {{\n{}\n}}\n", body(f))
 }
-
-WEFT_INLINE int @Status_c2f08(const MPI_Status *c_status, MPI_F08_status *f08_status) {
-    *f08_status = *c_status;
-    return MPI_SUCCESS;
-}
-
-WEFT_INLINE int @Status_f082c(const MPI_F08_status *f08_status, MPI_Status *c_status) {
-    *c_status = *f08_status;
-    return MPI_SUCCESS;
-}
-
-WEFT_INLINE int @Status_f2f08(const MPI_Fint *f_status, MPI_F08_status *f08_status) {
-    return @Status_f2c(f_status, f08_status);
-}
-
-WEFT_INLINE int @Status_f082f(const MPI_F08_status *f08_status, MPI_Fint *f_status) {
-    return @Status_c2f(f08_status, f_status);
-}
-";
 
 /// Returns the last part of `mpi.h`.
-pub fn functions(abi: &Abi) -> String {
+pub fn functions(abi: &Abi, removed: &[RemovedFunction]) -> String {
     let mut out = TOP.to_owned();
     for prefix in ["MPI_", "PMPI_"] {
         out.push('\n');
@@ -228,17 +203,9 @@ pub fn functions(abi: &Abi) -> String {
             )
             .unwrap();
         }
-        out.push_str(&STATUSES.replace('@', prefix));
-        for (name, params, call) in REMOVED {
-            let now = call.split('(').next().unwrap_or(call);
-            writeln!(
-                out,
-                "\nWEFT_REMOVED(\"MPI_{now}\")\nWEFT_INLINE int {prefix}{name}({params}) {{\n    \
-                 return {prefix}{call};\n}}"
-            )
-            .unwrap();
+        for f in removed {
+            out.push_str(&function(f).replace('@', prefix));
         }
-        out.push_str(&REMOVED_LONG.replace('@', prefix));
     }
     out.push_str(BOTTOM);
     out

@@ -3,6 +3,7 @@
 use crate::calls;
 use crate::chapters::{Done, Implementation, LANE, TRY, implementation};
 use std::fmt::Write;
+use weft_abi_data::rust_types::{PointerMutability, pointer_type, rust_name, scalar_type};
 use weft_abi_data::{Abi, AbiFunction, Callback, Constant, Param};
 
 /// Conversion of one parameter of two functions, without and with large counts, to the parameter of the implementation that they
@@ -45,16 +46,11 @@ pub fn camel(name: &str) -> String {
 }
 
 fn base_type(base: &str, abi: &Abi) -> String {
-    match base {
-        "void" => "c_void".into(),
-        "int" | "MPI_T_cb_safety" | "MPI_T_source_order" => "c_int".into(),
-        "char" => "c_char".into(),
-        "double" => "f64".into(),
-        "MPI_Count" | "MPI_Offset" => "i64".into(),
-        "MPI_Aint" => "isize".into(),
-        "MPI_Status" => "MpiStatus".into(),
-        _ if abi.handles.iter().any(|(name, _)| name == base) => camel(base),
-        _ => panic!("no Rust type is known for the C type `{base}`"),
+    match scalar_type(base) {
+        Some(scalar) => scalar.into(),
+        None if base == "MPI_Status" => "MpiStatus".into(),
+        None if abi.handles.iter().any(|(name, _)| name == base) => camel(base),
+        None => panic!("no Rust type is known for the C type `{base}`"),
     }
 }
 
@@ -62,21 +58,7 @@ pub fn rust_type(p: &Param, abi: &Abi) -> String {
     if abi.is_callback(&p.base) {
         return format!("CallbackPointer<{}>", camel(&p.base));
     }
-    let (mut kind, mut levels) = (base_type(&p.base, abi), p.stars);
-    match p.dims.as_str() {
-        "" => {}
-        "[]" => levels += 1,
-        "[][3]" => {
-            kind = format!("[{kind}; 3]");
-            levels += 1;
-        }
-        other => panic!("no Rust type is known for the brackets `{other}`"),
-    }
-    for level in 0..levels {
-        let mutability = if level == 0 && p.constant { "const" } else { "mut" };
-        kind = format!("*{mutability} {kind}");
-    }
-    kind
+    pointer_type(p, &base_type(&p.base, abi), p.stars, PointerMutability::AsInC)
 }
 
 /// Returns the type of a parameter of an implementation that two functions may share.
@@ -90,14 +72,9 @@ pub fn wide(p: &Param, widen: Widen, abi: &Abi) -> String {
     }
 }
 
-/// Returns the name of a parameter in Rust, where `type` and other names of C are keywords.
+/// Returns the name of a parameter in Rust.
 pub fn argument(p: &Param) -> String {
-    match p.name.as_str() {
-        "type" | "ref" | "in" | "box" | "move" | "use" | "where" | "final" => {
-            format!("r#{}", p.name)
-        }
-        name => name.to_owned(),
-    }
+    rust_name(&p.name)
 }
 
 fn arguments(params: &[Param], abi: &Abi) -> String {

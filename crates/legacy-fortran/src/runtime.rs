@@ -3,14 +3,13 @@
 pub mod arrays;
 pub mod attributes;
 pub mod callbacks;
-pub mod duplicates;
 pub mod peers;
 pub mod sections;
-pub mod slots;
 pub mod texts;
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
+pub use weft_legacy::runtime::duplicates::PendingDuplicates;
 
 /// A handle of the older ABI, as C has it.
 pub trait NumberedHandle: Copy + 'static {

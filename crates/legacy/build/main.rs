@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
+use weft_abi_data::rust_types::{PointerMutability, pointer_type, scalar_type};
 use weft_abi_data::{Abi, Param};
 
 fn main() {
@@ -48,16 +49,13 @@ fn constants(abi: &Abi) -> String {
 }
 
 fn scalar(base: &str, abi: &Abi) -> &'static str {
-    match base {
-        "void" => "c_void",
-        "int" | "MPI_T_cb_safety" | "MPI_T_source_order" => "c_int",
-        "char" => "c_char",
-        "double" => "f64",
-        "MPI_Count" | "MPI_Offset" => "i64",
-        "MPI_Aint" => "isize",
-        "MPI_Status" => "StandardStatus",
-        _ if abi.is_callback(base) || abi.handles.iter().any(|(name, _)| name == base) => "usize",
-        _ => panic!("no type for {base}"),
+    match scalar_type(base) {
+        Some(scalar) => scalar,
+        None if base == "MPI_Status" => "StandardStatus",
+        None if abi.is_callback(base) || abi.handles.iter().any(|(name, _)| name == base) => {
+            "usize"
+        }
+        None => panic!("no type for {base}"),
     }
 }
 
@@ -65,10 +63,5 @@ fn scalar(base: &str, abi: &Abi) -> &'static str {
 fn standard_type(p: &Param, abi: &Abi) -> String {
     // A callback's type is a pointer already.
     let stars = if abi.is_callback(&p.base) { 0 } else { p.stars };
-    let base = scalar(&p.base, abi);
-    match p.dims.as_str() {
-        "" => "*mut ".repeat(stars) + base,
-        "[][3]" => format!("*mut [{base}; 3]"),
-        _ => "*mut ".repeat(stars + 1) + base,
-    }
+    pointer_type(p, scalar(&p.base, abi), stars, PointerMutability::AlwaysMut)
 }

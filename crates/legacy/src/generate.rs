@@ -9,6 +9,7 @@ mod removed;
 
 use extensions::UnsupportedFunction;
 use std::path::Path;
+use weft_abi_data::removed::{RemovedFunction, removed_functions};
 use weft_abi_data::{Abi, Kinds, rows};
 
 /// An older ABI.
@@ -49,6 +50,7 @@ struct Source {
     constants: Vec<LegacyConstant>,
     /// Functions of either ABI that do not work.
     unsupported: Vec<UnsupportedFunction>,
+    removed: Vec<RemovedFunction>,
 }
 
 impl Source {
@@ -76,7 +78,8 @@ impl Source {
         });
         let unsupported = rows::<5>(&crates.join("legacy/data/unsupported.csv"));
         let unsupported = unsupported.into_iter().map(UnsupportedFunction::new).collect();
-        Source { target, abi, kinds, constants: constants.collect(), unsupported }
+        let removed = removed_functions(&crates.join("abi/data"));
+        Source { target, abi, kinds, constants: constants.collect(), unsupported, removed }
     }
 
     /// Returns a constant's value in the older ABI, if it is a number there.

@@ -6,6 +6,8 @@ pub mod callbacks;
 pub mod calls;
 pub mod codes;
 pub mod contents;
+pub mod duplicates;
+pub mod function_state;
 pub mod generalized;
 pub mod standard;
 pub mod tool_object;
@@ -76,6 +78,12 @@ pub trait LegacyHandle: Copy {
     fn to_standard(self) -> usize;
     /// Returns the older ABI's handle.
     fn from_standard(standard: usize) -> Self;
+}
+
+/// A handle that Fortran has as a number.
+pub trait FortranHandle: LegacyHandle {
+    /// Returns Fortran's number.
+    fn number(self) -> c_int;
 }
 
 /// A status of an older ABI.

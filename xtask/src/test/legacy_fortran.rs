@@ -1,6 +1,9 @@
 //! Fortran programs that were built with Open MPI or MPICH run unchanged: gfortran builds the programs of tests/fortran-legacy with
 //! headers, modules and libraries of Debian's packages, and they run under our `mpiexec`.
 
+use super::debian_packages::unpack;
+use super::legacy_cxx::{self, CxxFolders};
+use super::legacy_names::{self, PeerNames};
 use super::tally::Tally;
 use super::tools::quiet;
 use crate::root;
@@ -26,6 +29,12 @@ struct OlderAbi {
     includes: &'static [&'static str],
     /// Libraries to link with, in the order of the linker.
     linked: &'static [&'static str],
+    /// Libraries that C++ programs load.
+    further: &'static [&'static str],
+    /// Our libraries that stand for all of them.
+    ours: &'static [&'static str],
+    /// Options for the module mpi_f08 of the packages.
+    modern: &'static [&'static str],
 }
 
 const OLDER: [OlderAbi; 2] = [
@@ -39,25 +48,34 @@ const OLDER: [OlderAbi; 2] = [
             "libmpi_mpifh.so.40",
             "libmpi.so.40",
         ],
+        further: &["libmpi_cxx.so.40"],
+        ours: &["libmpi.so.40", "libmpi_mpifh.so.40"],
+        modern: &[],
     },
     OlderAbi {
         name: "mpich",
         packages: ["libmpich12", "libmpich-dev"],
         includes: &["fortran/gfortran-mod-15/mpich", "../../include/x86_64-linux-gnu/mpich"],
         linked: &["libmpichfort.so.12", "libmpich.so.12"],
+        further: &["libmpichcxx.so.12"],
+        ours: &["libmpi.so.12", "libmpifort.so.12"],
+        modern: &["-DDESCRIPTORS"],
     },
 ];
 
 /// Programs: the source, options, and what the program's name ends with. Code without position independence has its own places for
 /// all variables.
-const PROGRAMS: [(&str, &[&str], &str); 7] = [
+const PROGRAMS: [(&str, &[&str], &str); 10] = [
     ("families.F90", &["-O2"], "include"),
     ("families.F90", &["-DMODULE"], "module"),
     ("families.F90", &["-O2", "-no-pie", "-fno-pie"], "fixed"),
     ("resources.F90", &["-O2"], "include"),
     ("resources.F90", &["-DMODULE"], "module"),
     ("resources.F90", &["-O2", "-no-pie", "-fno-pie"], "fixed"),
-    ("modern.F90", &["-O2"], "module"),
+    ("processes.F90", &["-O2"], "include"),
+    ("processes.F90", &["-DMODULE"], "module"),
+    ("processes.F90", &["-DMODERN"], "modern"),
+    ("modern.F90", &["-O2"], "modern"),
 ];
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
@@ -80,27 +98,40 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             }
         }
     }
-    Ok(())
+    names_and_cxx(&Folders { prefix, work: &work }, tally)
+}
+
+/// Compares the names of all peers with ours, and runs C++ programs of Open MPI.
+fn names_and_cxx(folders: &Folders<'_>, tally: &mut Tally) -> Result<(), String> {
+    let &Folders { prefix, work } = folders;
+    let mut peers = Vec::new();
+    for abi in OLDER.iter().filter(|abi| abi.unpack(work).is_ok()) {
+        let theirs = abi.linked.iter().chain(abi.further).map(|name| abi.folder(work).join(name));
+        peers.push(PeerNames { peer: abi.name, theirs: theirs.collect(), ours: abi.ours });
+    }
+    match legacy_names::intel(work) {
+        Ok(theirs) => peers.push(PeerNames { peer: "intel", theirs, ours: OLDER[1].ours }),
+        Err(reason) => tally.not_run.push(format!("names of Intel's libraries: {reason}")),
+    }
+    legacy_names::run(prefix, &peers, tally)?;
+    let openmpi = &OLDER[0];
+    let peer = openmpi.folder(work);
+    match (peer.exists(), Command::new("g++").arg("--version").output()) {
+        (true, Ok(_)) => legacy_cxx::run(&CxxFolders { prefix, work, peer: &peer }, tally),
+        _ => {
+            let reason = "there is no g++, or no package of Open MPI";
+            tally.not_run.push(format!("C++ programs of Open MPI: {reason}"));
+            Ok(())
+        }
+    }
 }
 
 impl OlderAbi {
-    /// Unpacks the packages into `work`, without installing them: an installed library would hide ours.
     fn unpack(&self, work: &Path) -> Result<(), String> {
-        let to = work.join(self.name);
         if self.linked.iter().all(|name| self.folder(work).join(name).exists()) {
             return Ok(());
         }
-        fs::create_dir_all(&to).map_err(|e| format!("{}: {e}", to.display()))?;
-        let mut apt = Command::new("apt-get");
-        let options = ["-qq", "-o", "APT::Sandbox::User=root", "download"];
-        quiet(apt.args(options).args(self.packages).current_dir(&to))
-            .map_err(|_| format!("apt-get download {} fails", self.packages.join(" ")))?;
-        for entry in fs::read_dir(&to).map_err(|e| format!("{}: {e}", to.display()))?.flatten() {
-            if entry.path().extension().is_some_and(|extension| extension == "deb") {
-                quiet(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(&to))?;
-            }
-        }
-        Ok(())
+        unpack(&self.packages, &work.join(self.name))
     }
 
     /// Returns the folder of the packages' libraries.
@@ -142,6 +173,9 @@ impl OlderAbi {
         command
             .args(["-cpp", "-w", "-ffree-line-length-none", "-fallow-argument-mismatch"])
             .args(options);
+        if end == "modern" {
+            command.args(self.modern);
+        }
         // The compiler writes the program's modules into its working directory.
         let modules = folders.work.join(format!("{}-{end}-modules", self.name));
         fs::create_dir_all(&modules).map_err(|e| format!("{}: {e}", modules.display()))?;

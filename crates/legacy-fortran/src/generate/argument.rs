@@ -3,6 +3,7 @@
 
 use super::BindingSource;
 use super::handles::CLASSES;
+use weft_abi_data::rust_types::{is_reserved, scalar_type};
 use weft_fortran::data::{Procedure, ProcedureParameter};
 
 /// A parameter of an entry point.
@@ -31,28 +32,23 @@ pub fn rust_type(c_type: &str) -> String {
     let mut stars = c_type.matches('*').count() + c_type.matches("[]").count();
     let class =
         base.strip_prefix("MPI_").filter(|name| CLASSES.iter().any(|class| class.0 == *name));
-    let base = match base {
-        "void" => "c_void",
-        "int" | "MPI_Status" => "c_int",
-        "char" => "c_char",
-        "double" => "f64",
-        "MPI_Count" | "MPI_Offset" => "i64",
-        "MPI_Aint" => "isize",
-        _ if base.ends_with("_function") || base.ends_with("_function_c") => {
-            stars -= 1;
-            "usize"
-        }
-        _ => class.unwrap_or_else(|| panic!("no Rust type for {c_type}")),
+    let is_function = base.ends_with("_function") || base.ends_with("_function_c");
+    if is_function {
+        // A function's type is a pointer already.
+        stars -= 1;
+    }
+    let base = match scalar_type(base) {
+        Some(scalar) => scalar,
+        None if base == "MPI_Status" => "c_int",
+        None if is_function => "usize",
+        None => class.unwrap_or_else(|| panic!("no Rust type for {c_type}")),
     };
     "*mut ".repeat(stars) + base
 }
 
-/// Returns the Rust name of a parameter.
+/// Returns the Rust name of a parameter, to which letters may be appended.
 pub fn rust_name(name: &str) -> String {
-    match name {
-        "type" | "ref" | "in" | "box" | "move" | "use" | "where" | "final" => format!("{name}_"),
-        _ => name.to_owned(),
-    }
+    if is_reserved(name) { format!("{name}_") } else { name.to_owned() }
 }
 
 /// Returns the number of elements of an array of handles.
@@ -233,13 +229,13 @@ const STATEFUL: [(&str, &str, &str); 15] = [
     ("", "", ""),
 ];
 
-/// Callbacks without a state.
-const STATELESS: [(&str, &str); 5] = [
-    ("MPI_User_function", "slots::operator::<Datatype>($)"),
-    ("MPI_Comm_errhandler_function", "slots::handler::<Comm, 0>($)"),
-    ("MPI_File_errhandler_function", "slots::handler::<File, 1>($)"),
-    ("MPI_Win_errhandler_function", "slots::handler::<Win, 2>($)"),
-    ("MPI_Session_errhandler_function", "slots::handler::<Session, 3>($)"),
+/// Callbacks without a state. The C library's function for Fortran takes them as they are.
+const STATELESS: [&str; 5] = [
+    "MPI_User_function",
+    "MPI_Comm_errhandler_function",
+    "MPI_File_errhandler_function",
+    "MPI_Win_errhandler_function",
+    "MPI_Session_errhandler_function",
 ];
 
 fn callback(p: &ProcedureParameter) -> ParameterRow {
@@ -247,7 +243,7 @@ fn callback(p: &ProcedureParameter) -> ParameterRow {
         .iter()
         .find(|row| row.0 == p.callback && p.name.starts_with(row.1))
         .map(|row| row.2);
-    let stateless = || STATELESS.iter().find(|row| row.0 == p.callback).map(|row| row.1);
+    let stateless = || STATELESS.contains(&p.callback.as_str()).then_some("$");
     let text = stateful
         .or_else(stateless)
         .unwrap_or_else(|| panic!("no function calls {} {}", p.callback, p.name));
@@ -266,12 +262,10 @@ fn state(procedure: &Procedure, p: &ProcedureParameter) -> ParameterRow {
         Some(_) => row(
             &format!("*const {integer}"),
             "",
-            &format!("FunctionState::with_value([{functions}], *$ as isize)"),
+            &format!("callbacks::with_value([{functions}], *$ as isize)"),
             "",
         ),
-        None => {
-            row("*mut isize", "", &format!("FunctionState::with_variable([{functions}], $)"), "")
-        }
+        None => row("*mut isize", "", &format!("callbacks::with_variable([{functions}], $)"), ""),
     }
 }
 

@@ -1,8 +1,9 @@
 //! Procedures that the standard no longer has, procedures without a C function, and predefined callbacks.
 
-use super::entry_point::{EntryPoint, all_names};
+use super::entry_point::{EntryPoint, all_names, module_names};
 use super::{BindingSource, OlderBinding, modern};
 use std::fmt::Write;
+use weft_fortran::data::FunctionForm;
 
 /// An entry point: its name, its parameters in Rust, and its body.
 struct Written(&'static str, &'static str, &'static str);
@@ -16,7 +17,7 @@ const REMOVED: &[Written] = &[
     Written(
         "mpi_errhandler_create",
         "function: usize, errhandler: *mut c_int, ierror: *mut c_int",
-        "let mut made = Errhandler::NOTHING; let code = PMPI_Comm_create_errhandler(slots::handler::<Comm, 0>(function), &raw mut made); \
+        "let mut made = Errhandler::NOTHING; let code = weft_fortran_errhandler_create(0, function, &raw mut made); \
          if code == 0 { *errhandler = made.number(); } store_code(ierror, code);",
     ),
     Written(
@@ -107,6 +108,7 @@ const REMOVED: &[Written] = &[
     ),
     // Its address counts: it is never called.
     Written("mpi_conversion_fn_null", "", ""),
+    Written("mpi_conversion_fn_null_c", "", ""),
 ];
 
 /// Kinds of predefined functions of attributes, and the type of their integers.
@@ -153,6 +155,7 @@ pub fn write(source: &BindingSource) -> String {
         "mpi_conversion_fn_null__",
         "MPI_CONVERSION_FN_NULL",
         "__mpi_f08_callbacks_MOD_mpi_conversion_fn_null",
+        "mpi_f08_callbacks_mp_mpi_conversion_fn_null_",
     ];
     out.push_str("mod no_conversion {\n    unsafe extern \"C\" {\n");
     for name in names {
@@ -173,6 +176,7 @@ fn written(source: &BindingSource, name: &str, parameters: &str, body: &str) -> 
     let mut entry = EntryPoint {
         name,
         parameters,
+        form: FunctionForm::Plain,
         names,
         result: "",
         body,
@@ -180,8 +184,14 @@ fn written(source: &BindingSource, name: &str, parameters: &str, body: &str) -> 
         described: String::new(),
     };
     entry.further = modern::names(source, &entry);
-    if entry.name.ends_with("_fn") || entry.name.ends_with("_fn_null") {
-        entry.further.push(format!("__mpi_f08_callbacks_MOD_{}", entry.name));
+    if entry.name.ends_with("_fn") || entry.name.contains("_fn_null") {
+        entry.further.extend(module_names("mpi_f08_callbacks", &entry.name));
+    }
+    if entry.name.starts_with("mpi_status_") {
+        for profiling in ["", "p"] {
+            let item = format!("{profiling}{}", entry.name);
+            entry.further.extend(module_names("mpi_f08_types", &item));
+        }
     }
     // The module's procedure with a descriptor does nothing with its argument.
     if entry.name == "mpi_f_sync_reg" && source.target == OlderBinding::Mpich {

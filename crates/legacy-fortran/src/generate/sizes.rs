@@ -1,5 +1,6 @@
 //! MPI_Sizeof: in the modules of the older ABIs, a procedure for each type, and for each rank of an array.
 
+use super::entry_point::module_names;
 use super::{BindingSource, OlderBinding};
 use std::fmt::Write;
 
@@ -49,9 +50,10 @@ pub fn write(source: &BindingSource) -> String {
         }
         OlderBinding::Mpich => {
             for (name, bytes) in MODULE_TYPES {
-                ["", "v"].iter().for_each(|array| {
-                    add(&format!("__mpi_sizeofs_MOD_mpi_sizeof_{name}{array}"), bytes)
-                });
+                for array in ["", "v"] {
+                    let item = format!("mpi_sizeof_{name}{array}");
+                    module_names("mpi_sizeofs", &item).iter().for_each(|name| add(name, bytes));
+                }
             }
         }
     }

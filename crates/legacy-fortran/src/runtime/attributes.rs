@@ -2,7 +2,7 @@
 //! gets its address; an address that C sets is the integer that Fortran gets.
 
 use super::NumberedHandle;
-use super::callbacks::FunctionState;
+use super::callbacks::VariableState;
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -123,7 +123,7 @@ type DeleteFunction<I> = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut I, *m
 /// Calls Fortran's function that copies an attribute.
 ///
 /// # Safety
-/// `state` is a [`FunctionState`] whose first function copies attributes; `new` and `flag` may be written.
+/// `state` is a [`VariableState`] whose first function copies attributes; `new` and `flag` may be written.
 pub unsafe extern "C" fn copied<H: NumberedHandle, I: AttributeInteger>(
     handle: H,
     mut key: c_int,
@@ -134,9 +134,9 @@ pub unsafe extern "C" fn copied<H: NumberedHandle, I: AttributeInteger>(
 ) -> c_int {
     // SAFETY: the caller promises it. The function is of this type by the interface that the standard gives it.
     unsafe {
-        let state = &*state.cast::<FunctionState>();
+        let state = &*state.cast::<VariableState>();
         let copy = transmute::<usize, CopyFunction<I>>(state.functions[0]);
-        let (mut number, mut extra) = (handle.number(), I::narrow(state.extra()));
+        let (mut number, mut extra) = (handle.number(), I::narrow(state.extra.value));
         let (mut from, mut to) = (I::narrow(set_value(key, value)), I::narrow(0));
         let (mut copies, mut code) = (0, 0);
         copy(
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn copied<H: NumberedHandle, I: AttributeInteger>(
 /// Calls Fortran's function that deletes an attribute.
 ///
 /// # Safety
-/// `state` is a [`FunctionState`] whose second function deletes attributes.
+/// `state` is a [`VariableState`] whose second function deletes attributes.
 pub unsafe extern "C" fn deleted<H: NumberedHandle, I: AttributeInteger>(
     handle: H,
     mut key: c_int,
@@ -174,9 +174,9 @@ pub unsafe extern "C" fn deleted<H: NumberedHandle, I: AttributeInteger>(
 ) -> c_int {
     // SAFETY: as in `copied`.
     unsafe {
-        let state = &*state.cast::<FunctionState>();
+        let state = &*state.cast::<VariableState>();
         let delete = transmute::<usize, DeleteFunction<I>>(state.functions[1]);
-        let (mut number, mut extra) = (handle.number(), I::narrow(state.extra()));
+        let (mut number, mut extra) = (handle.number(), I::narrow(state.extra.value));
         let (mut from, mut code) = (I::narrow(set_value(key, value)), 0);
         delete(&raw mut number, &raw mut key, &raw mut from, &raw mut extra, &raw mut code);
         if code == 0 {

@@ -3,54 +3,47 @@
 use super::NumberedHandle;
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
+use weft_legacy::runtime::function_state::FunctionState;
 
-/// Fortran's functions, and their state. The C library gets its address as the extra state.
-pub struct FunctionState {
-    pub functions: [usize; 3],
-    extra: isize,
+/// The extra state of Fortran's functions.
+pub struct ExtraState {
+    pub value: isize,
     /// The program's variable, if the functions may change it.
     variable: Option<*mut isize>,
 }
 
-impl FunctionState {
-    /// Makes a state with a value that the functions cannot change.
-    pub fn with_value(functions: [usize; 3], extra: isize) -> *mut c_void {
-        Self::leak(FunctionState { functions, extra, variable: None })
-    }
+/// Fortran's functions with their state.
+pub type VariableState = FunctionState<ExtraState>;
 
-    /// Makes a state whose functions change the program's variable.
-    ///
-    /// # Safety
-    /// `variable` may be read now, and written whenever a function is called.
-    pub unsafe fn with_variable(functions: [usize; 3], variable: *mut isize) -> *mut c_void {
-        // SAFETY: the caller promises it.
-        let extra = unsafe { *variable };
-        Self::leak(FunctionState { functions, extra, variable: Some(variable) })
-    }
+/// Makes a state with a value that the functions cannot change.
+pub fn with_value(functions: [usize; 3], value: isize) -> *mut c_void {
+    VariableState::leak(functions, ExtraState { value, variable: None })
+}
 
-    /// States stay until the process ends, because attributes outlive their keys, and requests may be freed at any time.
-    fn leak(state: FunctionState) -> *mut c_void {
-        (&raw mut *Box::leak(Box::new(state))).cast()
-    }
+/// Makes a state whose functions change the program's variable.
+///
+/// # Safety
+/// `variable` may be read now, and written whenever a function is called.
+pub unsafe fn with_variable(functions: [usize; 3], variable: *mut isize) -> *mut c_void {
+    // SAFETY: the caller promises it.
+    let value = unsafe { *variable };
+    VariableState::leak(functions, ExtraState { value, variable: Some(variable) })
+}
 
-    /// Returns the extra state.
-    pub fn extra(&self) -> isize {
-        self.extra
-    }
-
-    /// Runs a function with the extra state, which the function may change. If the state was an expression, its memory may be in
-    /// other use: the variable is changed only if it still holds the state.
+impl ExtraState {
+    /// Runs a function with the state, which the function may change. If the state was an expression, its memory may be in other use:
+    /// the variable is changed only if it still holds the state.
     ///
     /// # Safety
     /// The program's variable may be written.
     unsafe fn run(&mut self, function: impl FnOnce(*mut isize)) {
-        let before = self.extra;
-        function(&raw mut self.extra);
-        let changed = self.variable.filter(|_| self.extra != before);
+        let before = self.value;
+        function(&raw mut self.value);
+        let changed = self.variable.filter(|_| self.value != before);
         // SAFETY: the caller promises it.
         if let Some(variable) = changed.filter(|&variable| unsafe { *variable } == before) {
             // SAFETY: the program's variable may be written: the caller promises it.
-            unsafe { variable.write(self.extra) }
+            unsafe { variable.write(self.value) }
         }
     }
 }
@@ -72,14 +65,14 @@ type ConvertRoutine = unsafe extern "C" fn(
 /// Calls Fortran's function that fills in the status of a generalized request.
 ///
 /// # Safety
-/// `state` is a [`FunctionState`] with the functions of a generalized request.
+/// `state` is a [`VariableState`] with the functions of a generalized request.
 pub unsafe extern "C" fn queried(state: *mut c_void, status: *mut c_int) -> c_int {
     let mut code = 0;
     // SAFETY: the caller promises it. A status has the same numbers in both languages.
     unsafe {
-        let state = &mut *state.cast::<FunctionState>();
+        let state = &mut *state.cast::<VariableState>();
         let query = transmute::<usize, Query>(state.functions[0]);
-        state.run(|extra| query(extra, status, &raw mut code));
+        state.extra.run(|extra| query(extra, status, &raw mut code));
     }
     code
 }
@@ -92,9 +85,9 @@ pub unsafe extern "C" fn freed(state: *mut c_void) -> c_int {
     let mut code = 0;
     // SAFETY: the caller promises it.
     unsafe {
-        let state = &mut *state.cast::<FunctionState>();
+        let state = &mut *state.cast::<VariableState>();
         let free = transmute::<usize, Free>(state.functions[1]);
-        state.run(|extra| free(extra, &raw mut code));
+        state.extra.run(|extra| free(extra, &raw mut code));
     }
     code
 }
@@ -107,9 +100,9 @@ pub unsafe extern "C" fn cancelled(state: *mut c_void, mut complete: c_int) -> c
     let mut code = 0;
     // SAFETY: the caller promises it.
     unsafe {
-        let state = &mut *state.cast::<FunctionState>();
+        let state = &mut *state.cast::<VariableState>();
         let cancel = transmute::<usize, Cancel>(state.functions[2]);
-        state.run(|extra| cancel(extra, &raw mut complete, &raw mut code));
+        state.extra.run(|extra| cancel(extra, &raw mut complete, &raw mut code));
     }
     code
 }
@@ -117,7 +110,7 @@ pub unsafe extern "C" fn cancelled(state: *mut c_void, mut complete: c_int) -> c
 /// Calls Fortran's function that returns the extent of a datatype in a file.
 ///
 /// # Safety
-/// `state` is a [`FunctionState`] with the functions of a data representation; `extent` may be written.
+/// `state` is a [`VariableState`] with the functions of a data representation; `extent` may be written.
 pub unsafe extern "C" fn extended<D: NumberedHandle>(
     datatype: D,
     extent: *mut isize,
@@ -126,9 +119,9 @@ pub unsafe extern "C" fn extended<D: NumberedHandle>(
     let (mut number, mut code) = (datatype.number(), 0);
     // SAFETY: the caller promises it.
     unsafe {
-        let state = &mut *state.cast::<FunctionState>();
+        let state = &mut *state.cast::<VariableState>();
         let function = transmute::<usize, Extent>(state.functions[2]);
-        state.run(|extra| function(&raw mut number, extent, extra, &raw mut code));
+        state.extra.run(|extra| function(&raw mut number, extent, extra, &raw mut code));
     }
     code
 }
@@ -148,10 +141,10 @@ pub unsafe extern "C" fn converted<D: NumberedHandle, const WHICH: usize>(
     let (mut number, mut code) = (datatype.number(), 0);
     // SAFETY: the caller promises it.
     unsafe {
-        let state = &mut *state.cast::<FunctionState>();
+        let state = &mut *state.cast::<VariableState>();
         let convert = transmute::<usize, ConvertRoutine>(state.functions[WHICH]);
         let (number, count, position) = (&raw mut number, &raw mut count, &raw mut position);
-        state.run(|extra| convert(user, number, count, file, position, extra, &raw mut code));
+        state.extra.run(|extra| convert(user, number, count, file, position, extra, &raw mut code));
     }
     code
 }

@@ -43,32 +43,121 @@ pub struct DatatypeFunctions {
     pub free: unsafe extern "C" fn(*mut c_int) -> c_int,
 }
 
-/// Count and datatype of a buffer. Some procedures have none for a buffer, or a count for each process.
+/// Type of a count: `int`, or 64 bits in large-count forms.
+pub trait SectionCount: Copy {
+    const ONE: Self;
+    fn wide(self) -> i64;
+}
+
+impl SectionCount for c_int {
+    const ONE: c_int = 1;
+    fn wide(self) -> i64 {
+        self.into()
+    }
+}
+
+impl SectionCount for i64 {
+    const ONE: i64 = 1;
+    fn wide(self) -> i64 {
+        self
+    }
+}
+
+/// Count and datatype of a buffer.
 #[derive(Clone, Copy)]
-pub struct BufferElements {
-    pub count: *const c_int,
+pub struct BufferElements<C> {
+    pub count: *const C,
     pub datatype: *const c_int,
 }
 
+/// Directions in which a copy of a section is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SectionCopies {
+    /// Before the call.
+    In,
+    /// Before and after the call, which may leave parts of the buffer as they are.
+    Both,
+}
+
+/// Treatment of a section with gaps.
+#[derive(Clone, Copy)]
+pub enum SectionUse<C> {
+    /// A datatype stands for count and datatype.
+    Datatype(BufferElements<C>),
+    /// The call gets a copy without gaps.
+    Copy(SectionCopies),
+    /// The call uses only the address of the first element.
+    Address,
+    /// The call cannot have it.
+    Refuse,
+}
+
 /// A buffer as C gets it.
-pub struct SectionView {
+pub struct SectionView<C> {
     at: *mut c_void,
-    given: Option<BufferElements>,
+    given: Option<BufferElements<C>>,
     /// The datatype of a section with gaps, and the number 1.
-    made: Option<(c_int, c_int)>,
+    made: Option<(c_int, C)>,
+    copy: Option<SectionCopy>,
     functions: &'static DatatypeFunctions,
 }
 
-impl SectionView {
-    /// Describes a buffer. Returns `None` if the section has gaps that the C function cannot be told of.
+/// A copy of a section's elements.
+struct SectionCopy {
+    shape: SectionShape,
+    elements: Vec<u128>,
+    base: *mut u8,
+    direction: SectionCopies,
+}
+
+impl SectionCopy {
+    /// Copies the elements of the section.
     ///
     /// # Safety
-    /// The descriptor is gfortran's; the elements may be read.
+    /// The elements may be read, and written for [`SectionCopies::Both`] until the copy is dropped.
+    unsafe fn new(shape: SectionShape, base: *mut u8, direction: SectionCopies) -> SectionCopy {
+        let bytes = shape.len() * shape.element_bytes;
+        let elements = vec![0_u128; bytes.div_ceil(size_of::<u128>())];
+        let mut copy = SectionCopy { shape, elements, base, direction };
+        // SAFETY: the caller promises it.
+        unsafe {
+            copy.each(|section, copied, bytes| {
+                std::ptr::copy_nonoverlapping(section, copied, bytes)
+            });
+        }
+        copy
+    }
+
+    /// Runs a function on the addresses of each element in the section and in the copy.
+    fn each(&mut self, run: impl Fn(*mut u8, *mut u8, usize)) {
+        let (bytes, copied) = (self.shape.element_bytes, self.elements.as_mut_ptr().cast::<u8>());
+        for (i, offset) in offsets(&self.shape, self.shape.len()).into_iter().enumerate() {
+            run(self.base.wrapping_offset(offset), copied.wrapping_add(i * bytes), bytes);
+        }
+    }
+}
+
+impl Drop for SectionCopy {
+    fn drop(&mut self) {
+        if self.direction == SectionCopies::Both {
+            self.each(|section, copied, bytes| {
+                // SAFETY: the elements may be written: the caller of `new` promises it.
+                unsafe { std::ptr::copy_nonoverlapping(copied, section, bytes) }
+            });
+        }
+    }
+}
+
+impl<C: SectionCount> SectionView<C> {
+    /// Describes a buffer. Returns `None` if the call cannot have a section with gaps.
+    ///
+    /// # Safety
+    /// The descriptor is gfortran's; the elements may be read, and written if the call writes its buffer.
     pub unsafe fn of(
         descriptor: *const ArrayDescriptor,
-        given: Option<BufferElements>,
+        section: SectionUse<C>,
         functions: &'static DatatypeFunctions,
-    ) -> Option<SectionView> {
+    ) -> Option<SectionView<C>> {
         // SAFETY: the caller promises it. As many dimensions follow as the rank says.
         unsafe {
             let array = &*descriptor;
@@ -76,13 +165,33 @@ impl SectionView {
             let dimensions: Vec<_> =
                 (0..array.rank.max(0) as usize).map(|i| *first.add(i)).collect();
             let span = if array.span == 0 { array.element_bytes as isize } else { array.span };
-            let mut view = SectionView { at: array.base, given, made: None, functions };
+            let given = match section {
+                SectionUse::Datatype(elements) => Some(elements),
+                _ => None,
+            };
+            let mut view = SectionView { at: array.base, given, made: None, copy: None, functions };
             if !has_gaps(&dimensions, array.element_bytes as isize, span) {
                 return Some(view);
             }
-            let BufferElements { count, datatype } = given?;
             let shape = SectionShape { dimensions, span, element_bytes: array.element_bytes };
-            view.made = Some((make(functions, &shape, *count, *datatype)?, 1));
+            match section {
+                SectionUse::Datatype(BufferElements { count, datatype }) => {
+                    let (count, datatype) = ((*count).wide(), *datatype);
+                    // The C function itself refuses wrong arguments.
+                    if let Some(size) = size_of_datatype(functions, datatype).filter(|_| count >= 0)
+                    {
+                        let elements = SectionElements { count, datatype, size };
+                        view.made = Some((make(functions, &shape, &elements)?, C::ONE));
+                    }
+                }
+                SectionUse::Copy(direction) => {
+                    let mut copy = SectionCopy::new(shape, array.base.cast(), direction);
+                    view.at = copy.elements.as_mut_ptr().cast();
+                    view.copy = Some(copy);
+                }
+                SectionUse::Address => {}
+                SectionUse::Refuse => return None,
+            }
             Some(view)
         }
     }
@@ -93,7 +202,7 @@ impl SectionView {
     }
 
     /// Returns the address of the count.
-    pub fn count(&self) -> *const c_int {
+    pub fn count(&self) -> *const C {
         match (&self.made, self.given) {
             (Some((_, one)), _) => one,
             (None, given) => given.map_or(std::ptr::null(), |given| given.count),
@@ -109,7 +218,7 @@ impl SectionView {
     }
 }
 
-impl Drop for SectionView {
+impl<C> Drop for SectionView<C> {
     fn drop(&mut self) {
         if let Some((datatype, _)) = &mut self.made {
             // SAFETY: the datatype was made for this view. An operation under way keeps it.
@@ -123,6 +232,28 @@ struct SectionShape {
     dimensions: Vec<ArrayDimension>,
     span: isize,
     element_bytes: usize,
+}
+
+impl SectionShape {
+    /// Returns the number of elements.
+    fn len(&self) -> usize {
+        self.dimensions.iter().map(|d| d.extent() as usize).product()
+    }
+}
+
+/// Elements of a buffer: their number, their datatype, and its size in bytes.
+struct SectionElements {
+    count: i64,
+    datatype: c_int,
+    size: usize,
+}
+
+/// Returns the size of a datatype, if it has data.
+fn size_of_datatype(functions: &DatatypeFunctions, datatype: c_int) -> Option<usize> {
+    let mut size = 0;
+    // SAFETY: the function is the C library's, which checks the handle.
+    let code = unsafe { (functions.size)(datatype, &raw mut size) };
+    usize::try_from(size).ok().filter(|&size| code == 0 && size > 0)
 }
 
 /// Returns true if elements that follow each other are not adjacent in memory. The last dimension may have no upper bound.
@@ -155,25 +286,21 @@ fn offsets(shape: &SectionShape, count: usize) -> Vec<isize> {
     (0..count as isize).map(offset).collect()
 }
 
-/// Makes the datatype of `count` elements of `datatype` in a section.
+/// Makes the datatype of elements in a section.
 unsafe fn make(
     functions: &DatatypeFunctions,
     shape: &SectionShape,
-    count: c_int,
-    datatype: c_int,
+    elements: &SectionElements,
 ) -> Option<c_int> {
+    let &SectionElements { count, datatype, size } = elements;
+    let (count, bytes) = (usize::try_from(count).ok()?, shape.element_bytes);
+    // Several elements of the datatype may be one of the array, as two numbers are a complex number.
+    if !bytes.is_multiple_of(size) || !(count * size).is_multiple_of(bytes) {
+        return None;
+    }
     let mut temporary = Vec::new();
     // SAFETY: the functions are the C library's, and the pointers are of this function.
     let made = unsafe {
-        let mut size = 0;
-        if (functions.size)(datatype, &raw mut size) != 0 || size <= 0 || count < 0 {
-            return None;
-        }
-        // Several elements of the datatype may be one of the array, as two numbers are a complex number.
-        let (size, bytes) = (size as usize, shape.element_bytes);
-        if !bytes.is_multiple_of(size) || !(count as usize * size).is_multiple_of(bytes) {
-            return None;
-        }
         let mut push = |code: c_int, new: c_int| {
             (code == 0).then(|| temporary.push(new))?;
             Some(new)
@@ -181,9 +308,8 @@ unsafe fn make(
         let mut new = 0;
         let code = (functions.contiguous)((bytes / size) as c_int, datatype, &raw mut new);
         let element = push(code, new)?;
-        let wanted = count as usize * size / bytes;
-        let all: isize = shape.dimensions.iter().map(ArrayDimension::extent).product();
-        if wanted as isize == all {
+        let wanted = count * size / bytes;
+        if wanted == shape.len() {
             shape.dimensions.iter().try_fold(element, |inner, dimension| {
                 let mut new = 0;
                 let distance = dimension.stride * shape.span;
@@ -236,6 +362,27 @@ mod tests {
         assert!(has_gaps(&[dimension(1, 3)], 4, 8), "a component of a type");
         assert!(!has_gaps(&[dimension(1, 3), dimension(3, 0)], 8, 8), "no upper bound");
         assert!(!has_gaps(&[], 8, 8));
+    }
+
+    #[test]
+    fn a_copy_goes_back_to_its_section() {
+        let mut array: Vec<u32> = (0..12).collect();
+        let shape = || SectionShape {
+            dimensions: vec![dimension(2, 2), dimension(6, 2)],
+            span: 4,
+            element_bytes: 4,
+        };
+        for direction in [SectionCopies::In, SectionCopies::Both] {
+            let base = array.as_mut_ptr().cast();
+            // SAFETY: the section lies in the array.
+            let mut copy = unsafe { SectionCopy::new(shape(), base, direction) };
+            let elements = copy.elements.as_mut_ptr().cast::<[u32; 4]>();
+            // SAFETY: the copy has four elements.
+            let elements = unsafe { &mut *elements };
+            assert_eq!(elements, &[0, 2, 6, 8]);
+            elements.iter_mut().for_each(|element| *element += 100);
+        }
+        assert_eq!(array, [100, 1, 102, 3, 4, 5, 106, 7, 108, 9, 10, 11]);
     }
 
     #[test]

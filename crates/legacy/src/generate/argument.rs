@@ -2,6 +2,7 @@
 
 use super::Source;
 use super::handles::CLASSES;
+use weft_abi_data::rust_types::{PointerMutability, pointer_type, rust_name, scalar_type};
 use weft_abi_data::{AbiFunction, Param, ParameterDirection};
 
 /// A parameter of an entry point: its type, a statement before the call, the expression that is passed, a statement after it.
@@ -88,33 +89,27 @@ const TEXTS: [(&str, &str); 10] = [
 
 /// Returns the Rust type of a C type without stars.
 fn base_type(base: &str, source: &Source) -> String {
-    match base {
-        "void" => "c_void".into(),
-        "int" | "MPI_T_cb_safety" | "MPI_T_source_order" => "c_int".into(),
-        "char" => "c_char".into(),
-        "double" => "f64".into(),
-        "MPI_Count" | "MPI_Offset" => "i64".into(),
-        "MPI_Aint" => "isize".into(),
-        "MPI_Status" => "Status".into(),
-        _ => match CLASSES.iter().find(|class| base == format!("MPI_{}", class.0)) {
-            Some(class) => class.0.into(),
-            None => {
-                assert!(
-                    source.abi.is_callback(base) || base.starts_with("MPI_T_"),
-                    "no Rust type is known for {base}"
-                );
-                "usize".into()
-            }
-        },
+    let class = CLASSES.iter().find(|class| base == format!("MPI_{}", class.0));
+    match (scalar_type(base), class) {
+        (Some(scalar), _) => scalar.into(),
+        (None, Some(class)) => class.0.into(),
+        (None, None) if base == "MPI_Status" => "Status".into(),
+        // A status has the same numbers in mpif.h and in mpi_f08.
+        (None, None) if base == "MPI_F08_status" => "c_int".into(),
+        (None, None) => {
+            assert!(
+                source.abi.is_callback(base) || base.starts_with("MPI_T_"),
+                "no Rust type is known for {base}"
+            );
+            "usize".into()
+        }
     }
 }
 
-/// Returns the Rust name of a parameter.
-fn rust_name(name: &str) -> String {
-    match name {
-        "type" | "ref" | "in" | "box" | "move" | "use" | "where" | "final" => format!("r#{name}"),
-        _ => name.to_owned(),
-    }
+/// Returns the Rust type of a parameter.
+pub fn rust_type(p: &Param, source: &Source) -> String {
+    let stars = if source.abi.is_callback(&p.base) { 0 } else { p.stars };
+    pointer_type(p, &base_type(&p.base, source), stars, PointerMutability::AlwaysMut)
 }
 
 /// Returns the number of elements of an array, as an expression.
@@ -324,11 +319,7 @@ impl Described<'_> {
 pub fn argument(source: &Source, f: &AbiFunction, p: &Param) -> EntryArgument {
     let base = base_type(&p.base, source);
     let stars = if source.abi.is_callback(&p.base) { 0 } else { p.stars };
-    let rust_type = match p.dims.as_str() {
-        "" => "*mut ".repeat(stars) + &base,
-        "[][3]" => format!("*mut [{base}; 3]"),
-        _ => "*mut ".repeat(stars + 1) + &base,
-    };
+    let rust_type = rust_type(p, source);
     let known = source.kinds.get(&f.name, &p.name);
     let described = Described {
         function: f,

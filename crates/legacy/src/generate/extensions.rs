@@ -32,8 +32,25 @@ const RESULTS: [[&str; 4]; 3] = [
     ["none", "", "", "unsupported::abort(FUNCTION)"],
 ];
 
+/// Questions about accelerators, all answered with no.
+const QUERIES: [(&str, LegacyTarget); 5] = [
+    ("MPIX_Query_cuda_support", LegacyTarget::Mpich),
+    ("MPIX_Query_hip_support", LegacyTarget::Mpich),
+    ("MPIX_Query_ze_support", LegacyTarget::Mpich),
+    ("MPIX_Query_cuda_support", LegacyTarget::OpenMpi),
+    ("MPIX_Query_rocm_support", LegacyTarget::OpenMpi),
+];
+
 pub fn write(source: &Source) -> String {
     let (mut out, mut list) = (String::new(), String::new());
+    for (name, _) in QUERIES.iter().filter(|query| query.1 == source.target) {
+        out += &both(name, "", "", "c_int", "0");
+    }
+    if source.target == LegacyTarget::Mpich {
+        let parameters = "_kind: c_int, is_supported: *mut c_int";
+        let body = "if !is_supported.is_null() { is_supported.write(0) } 0";
+        out += &both("MPIX_GPU_query_support", parameters, "_kind, is_supported", "c_int", body);
+    }
     for function in source.unsupported.iter().filter(|f| f.targets.contains(&source.target)) {
         let UnsupportedFunction { name, result, sentence, .. } = function;
         let [_, parameters, names, body] = RESULTS

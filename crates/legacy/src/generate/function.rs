@@ -23,10 +23,7 @@ const OWN: &[(&str, &str)] = &[
         "Win_create_keyval",
         "attributes::create_key::<Own, Win>(standard().MPI_Win_create_keyval, win_copy_attr_fn, win_delete_attr_fn, win_keyval, extra_state)",
     ),
-    (
-        "Op_create",
-        "calls::made::<Own, Op>(op, |op| callbacks::create_op::<Own>(user_fn, commute, op))",
-    ),
+    ("Op_create", "calls::made::<Own, Op>(op, |op| create_op::<Own>(user_fn, commute, op))"),
     (
         "Op_create_c",
         "calls::made::<Own, Op>(op, |op| callbacks::create_op_c::<Own>(user_fn, commute, op))",
@@ -112,7 +109,26 @@ fn entry(source: &Source, f: &AbiFunction) -> String {
     };
     let own = OWN.iter().find(|(name, _)| f.name[4..] == **name);
     let body = own.map_or_else(|| body(source, f, &arguments), |(_, body)| (*body).to_owned());
-    both(&f.name, &list, &names, result, &body)
+    let further = extension_name(source, f);
+    let all = std::iter::once(f.name.clone()).chain(further);
+    all.map(|name| both(&name, &list, &names, result, &body)).collect()
+}
+
+/// Returns the name that a function had as an extension of the older ABI's library before the standard had it.
+fn extension_name(source: &Source, f: &AbiFunction) -> Option<String> {
+    let has = |base: &str| f.params.iter().any(|p| p.base == base && p.stars == 0);
+    let name = f.name.strip_prefix("MPI_")?;
+    match source.target {
+        LegacyTarget::Mpich => {
+            let what = name.strip_prefix("Remove_error_")?;
+            Some(format!("MPIX_Delete_error_{what}"))
+        }
+        LegacyTarget::OpenMpi => {
+            let is_persistent = name.ends_with("_init") && has("MPI_Comm") && has("MPI_Info");
+            let is_collective = is_persistent && !["Psend_init", "Precv_init"].contains(&name);
+            is_collective.then(|| format!("MPIX_{name}"))
+        }
+    }
 }
 
 /// Writes `MPI_X` and `PMPI_X` over one function. Neither calls the other, so that a profiling library sees each call once.
@@ -147,7 +163,7 @@ fn body(source: &Source, f: &AbiFunction, arguments: &[EntryArgument]) -> String
         text.replace("KEY)", &format!("{})", key.name))
     });
     let pending = match source.target {
-        LegacyTarget::Mpich if completes(&f.name) => "duplicates::store_complete();",
+        LegacyTarget::Mpich if completes(&f.name) => "DUPLICATES.store_complete();",
         _ => "",
     };
     if after.is_empty() && value.is_none() && pending.is_empty() {

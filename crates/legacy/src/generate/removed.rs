@@ -1,121 +1,72 @@
 //! Functions that the standard no longer has, and conversions of handles for Fortran.
 
+use super::argument::rust_type;
 use super::function::both;
 use super::handles::CLASSES;
 use super::{LegacyTarget, Source};
+use std::fmt::Write;
+use weft_abi_data::Param;
+use weft_abi_data::removed::RemovedFunction;
+use weft_abi_data::rust_types::rust_name;
 
-/// A function over others: its name, its parameters in Rust, their names, and its body.
-struct Removed(&'static str, &'static str, &'static str, &'static str);
-
-const REMOVED: &[Removed] = &[
-    Removed(
-        "MPI_Address",
-        "location: *mut c_void, address: *mut isize",
-        "location, address",
-        "MPI_Get_address(location, address)",
+/// Bodies of the functions that are more than one call.
+const BODIES: &[(&str, &str)] = &[
+    ("Type_extent", "let mut lb = 0; PMPI_Type_get_extent(datatype, &raw mut lb, extent)"),
+    (
+        "Type_lb",
+        "let mut extent = 0; PMPI_Type_get_extent(datatype, displacement, &raw mut extent)",
     ),
-    Removed(
-        "MPI_Errhandler_create",
-        "function: usize, errhandler: *mut Errhandler",
-        "function, errhandler",
-        "MPI_Comm_create_errhandler(function, errhandler)",
+    (
+        "Type_ub",
+        "let (mut lb, mut extent) = (0, 0); let code = PMPI_Type_get_extent(datatype, &raw mut lb, &raw mut extent); \
+         if code == 0 && !displacement.is_null() { *displacement = lb + extent; } code",
     ),
-    Removed(
-        "MPI_Errhandler_get",
-        "comm: Comm, errhandler: *mut Errhandler",
-        "comm, errhandler",
-        "MPI_Comm_get_errhandler(comm, errhandler)",
-    ),
-    Removed(
-        "MPI_Errhandler_set",
-        "comm: Comm, errhandler: Errhandler",
-        "comm, errhandler",
-        "MPI_Comm_set_errhandler(comm, errhandler)",
-    ),
-    Removed(
-        "MPI_Type_extent",
-        "datatype: Datatype, extent: *mut isize",
-        "datatype, extent",
-        "let mut lb = 0; MPI_Type_get_extent(datatype, &raw mut lb, extent)",
-    ),
-    Removed(
-        "MPI_Type_lb",
-        "datatype: Datatype, displacement: *mut isize",
-        "datatype, displacement",
-        "let mut extent = 0; MPI_Type_get_extent(datatype, displacement, &raw mut extent)",
-    ),
-    Removed(
-        "MPI_Type_ub",
-        "datatype: Datatype, displacement: *mut isize",
-        "datatype, displacement",
-        "let (mut lb, mut extent) = (0, 0); let code = MPI_Type_get_extent(datatype, &raw mut lb, &raw mut extent); if code == 0 && !displacement.is_null() { *displacement = lb + extent; } code",
-    ),
-    Removed(
-        "MPI_Type_hindexed",
-        "count: c_int, lengths: *mut c_int, displacements: *mut isize, oldtype: Datatype, newtype: *mut Datatype",
-        "count, lengths, displacements, oldtype, newtype",
-        "MPI_Type_create_hindexed(count, lengths, displacements, oldtype, newtype)",
-    ),
-    Removed(
-        "MPI_Type_hvector",
-        "count: c_int, blocklength: c_int, stride: isize, oldtype: Datatype, newtype: *mut Datatype",
-        "count, blocklength, stride, oldtype, newtype",
-        "MPI_Type_create_hvector(count, blocklength, stride, oldtype, newtype)",
-    ),
-    Removed(
-        "MPI_Type_struct",
-        "count: c_int, lengths: *mut c_int, displacements: *mut isize, types: *mut Datatype, newtype: *mut Datatype",
-        "count, lengths, displacements, types, newtype",
-        "calls::bounded_struct::<Own>(count, lengths, displacements, types, newtype)",
-    ),
-    Removed(
-        "MPI_Status_c2f",
-        "c: *mut Status, f: *mut c_int",
-        "c, f",
-        "calls::status_copy(c.cast(), f, STATUS_NUMBERS)",
-    ),
-    Removed(
-        "MPI_Status_f2c",
-        "f: *mut c_int, c: *mut Status",
-        "f, c",
-        "calls::status_copy(f, c.cast(), STATUS_NUMBERS)",
-    ),
-    Removed(
-        "MPI_Status_c2f08",
-        "c: *mut Status, f: *mut c_int",
-        "c, f",
-        "calls::status_copy(c.cast(), f, STATUS_NUMBERS)",
-    ),
-    Removed(
-        "MPI_Status_f082c",
-        "f: *mut c_int, c: *mut Status",
-        "f, c",
-        "calls::status_copy(f, c.cast(), STATUS_NUMBERS)",
-    ),
-    Removed(
-        "MPI_Status_f082f",
-        "new: *mut c_int, old: *mut c_int",
-        "new, old",
-        "calls::status_copy(new, old, STATUS_NUMBERS)",
-    ),
-    Removed(
-        "MPI_Status_f2f08",
-        "old: *mut c_int, new: *mut c_int",
-        "old, new",
-        "calls::status_copy(old, new, STATUS_NUMBERS)",
+    (
+        "Type_struct",
+        "calls::bounded_struct::<Own>(count, array_of_blocklengths, array_of_displacements, array_of_types, newtype)",
     ),
 ];
 
-pub fn write(source: &Source) -> String {
-    let mut out = String::new();
-    // The names of both forms differ from those of the functions that their bodies call.
-    out.push_str("unsafe extern \"C\" {\n");
-    for line in CALLED {
-        out += &format!("    fn {line};\n");
+/// Returns the body of a function. The names of both forms differ from those of the functions that the body calls.
+fn body(f: &RemovedFunction) -> String {
+    if let Some((_, body)) = BODIES.iter().find(|(name, _)| *name == f.name) {
+        return (*body).to_owned();
     }
-    out.push_str("}\n\n");
-    for Removed(name, list, names, body) in REMOVED {
-        out += &both(name, list, names, "c_int", &body.replace("MPI_", "PMPI_"));
+    match f.params.as_slice() {
+        [from, to] if f.name.starts_with("Status_") => {
+            format!("calls::status_copy({}.cast(), {}.cast(), STATUS_NUMBERS)", from.name, to.name)
+        }
+        _ if f.call.is_empty() => panic!("no body for {}", f.name),
+        _ => format!("PMPI_{}", f.call),
+    }
+}
+
+/// Returns the parameters in Rust, and their names.
+fn parameters(params: &[Param], source: &Source) -> [String; 2] {
+    let names: Vec<_> = params.iter().map(|p| rust_name(&p.name)).collect();
+    let declared = params.iter().zip(&names);
+    let declared: Vec<_> =
+        declared.map(|(p, name)| format!("{name}: {}", rust_type(p, source))).collect();
+    [declared.join(", "), names.join(", ")]
+}
+
+/// Returns the declarations of the functions that the bodies call.
+fn declarations(source: &Source, bodies: &[String]) -> String {
+    let mut out = String::from("unsafe extern \"C\" {\n");
+    let is_called = |name: &str| bodies.iter().any(|body| body.contains(&format!("P{name}(")));
+    for f in source.abi.functions.iter().filter(|f| is_called(&f.name)) {
+        let [declared, _] = parameters(&f.params, source);
+        writeln!(out, "    fn P{}({declared}) -> c_int;", f.name).unwrap();
+    }
+    out + "}\n\n"
+}
+
+pub fn write(source: &Source) -> String {
+    let bodies: Vec<_> = source.removed.iter().map(body).collect();
+    let mut out = declarations(source, &bodies);
+    for (f, body) in source.removed.iter().zip(&bodies) {
+        let [declared, names] = parameters(&f.params, source);
+        out += &both(&format!("MPI_{}", f.name), &declared, &names, "c_int", body);
     }
     for class in &CLASSES {
         let name = class.0;
@@ -140,29 +91,41 @@ pub fn write(source: &Source) -> String {
                 "calls::handle_from_fortran(number, FORTRAN_{table}, standard().MPI_{kind}_fromint)"
             ),
         };
+        write!(
+            out,
+            "impl FortranHandle for {name} {{\n    fn number(self) -> c_int {{\n        let handle = self;\n        \
+             // SAFETY: the function takes any handle.\n        unsafe {{ {to} }}\n    }}\n}}\n\n"
+        )
+        .unwrap();
         for suffix in ["c2f", "toint"] {
-            out += &both(
-                &format!("MPI_{kind}_{suffix}"),
-                &format!("handle: {name}"),
-                "handle",
-                "c_int",
-                &to,
-            );
+            let (name, list) = (format!("MPI_{kind}_{suffix}"), format!("handle: {name}"));
+            out += &both(&name, &list, "handle", "c_int", "handle.number()");
         }
         for suffix in ["f2c", "fromint"] {
             out += &both(&format!("MPI_{kind}_{suffix}"), "number: c_int", "number", name, &from);
         }
     }
-    out
+    out + FORTRAN_CALLBACKS
 }
 
-/// Functions that the bodies above call.
-const CALLED: &[&str] = &[
-    "PMPI_Get_address(location: *mut c_void, address: *mut isize) -> c_int",
-    "PMPI_Comm_create_errhandler(function: usize, errhandler: *mut Errhandler) -> c_int",
-    "PMPI_Comm_get_errhandler(comm: Comm, errhandler: *mut Errhandler) -> c_int",
-    "PMPI_Comm_set_errhandler(comm: Comm, errhandler: Errhandler) -> c_int",
-    "PMPI_Type_get_extent(datatype: Datatype, lb: *mut isize, extent: *mut isize) -> c_int",
-    "PMPI_Type_create_hindexed(count: c_int, lengths: *mut c_int, displacements: *mut isize, oldtype: Datatype, newtype: *mut Datatype) -> c_int",
-    "PMPI_Type_create_hvector(count: c_int, blocklength: c_int, stride: isize, oldtype: Datatype, newtype: *mut Datatype) -> c_int",
-];
+/// Functions for the Fortran library, whose callbacks get numbers of handles.
+const FORTRAN_CALLBACKS: &str = "/// Creates an operator of a Fortran function.
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn weft_fortran_op_create(function: usize, commute: c_int, op: *mut Op) -> c_int {
+    // SAFETY: the Fortran library passes what its program has passed.
+    unsafe { calls::made::<Own, Op>(op, |op| callbacks::create_fortran_op::<Own>(function, commute, op)) }
+}
+
+/// Creates an error handler of a Fortran function, for communicators, sessions, windows or files by `kind`.
+#[unsafe(no_mangle)]
+pub unsafe extern \"C\" fn weft_fortran_errhandler_create(kind: c_int, function: usize, errhandler: *mut Errhandler) -> c_int {
+    let create = match kind {
+        0 => callbacks::create_fortran_errhandler::<Own, Comm>,
+        1 => callbacks::create_fortran_errhandler::<Own, Session>,
+        2 => callbacks::create_fortran_errhandler::<Own, Win>,
+        _ => callbacks::create_fortran_errhandler::<Own, File>,
+    };
+    // SAFETY: as in `weft_fortran_op_create`.
+    unsafe { calls::made::<Own, Errhandler>(errhandler, |to| create(kind, function, to)) }
+}
+";

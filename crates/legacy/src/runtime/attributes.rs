@@ -1,25 +1,23 @@
 //! Attributes: keys whose functions take handles and codes of the older ABI, and values that are constants.
 
+use super::function_state::FunctionState;
 use super::standard::constants;
 use super::{LegacyAbi, LegacyHandle, codes};
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The program's functions of a key. The library gets its address as the extra state.
-struct KeyState {
-    copy: usize,
-    delete: usize,
-    extra: *mut c_void,
-}
+/// Functions of a key: those that copy and delete attributes.
+type KeyState = FunctionState<*mut c_void>;
 
-type Copy<H> =
+/// C's function that copies an attribute of an object with handle `H`.
+pub type CopyAttribute<H> =
     unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void, *mut c_void, *mut c_int) -> c_int;
-type Delete<H> = unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void) -> c_int;
+/// C's function that deletes an attribute of an object with handle `H`.
+pub type DeleteAttribute<H> = unsafe extern "C" fn(H, c_int, *mut c_void, *mut c_void) -> c_int;
 type Create = unsafe extern "C" fn(usize, usize, *mut c_int, *mut c_void) -> c_int;
 
-/// Creates a key with `create`, the library's function for communicators, datatypes or windows, whose handles are `H`. The state of
-/// the key stays until the process ends, because attributes outlive a freed key.
+/// Creates a key with `create`, the library's function for communicators, datatypes or windows, whose handles are `H`.
 ///
 /// # Safety
 /// `copy` and `delete` are 0 or functions for handles `H`; `key` is NULL or may be written.
@@ -30,9 +28,9 @@ pub unsafe fn create_key<A: LegacyAbi, H: LegacyHandle>(
     key: *mut c_int,
     extra: *mut c_void,
 ) -> c_int {
-    let state = Box::leak(Box::new(KeyState { copy, delete, extra }));
-    let state = (&raw mut *state).cast();
-    let (copy, delete) = (copied::<A, H> as Copy<usize>, deleted::<A, H> as Delete<usize>);
+    let state = KeyState::leak([copy, delete, 0], extra);
+    let copy = copied::<A, H> as CopyAttribute<usize>;
+    let delete = deleted::<A, H> as DeleteAttribute<usize>;
     // SAFETY: both functions take the state that is passed.
     codes::from_standard::<A>(unsafe { create(copy as usize, delete as usize, key, state) })
 }
@@ -48,11 +46,12 @@ unsafe extern "C" fn copied<A: LegacyAbi, H: LegacyHandle>(
     // SAFETY: `state` is a `KeyState`, by `create_key`. The function is one for handles `H`; the library's pointers are valid.
     unsafe {
         let state = &*state.cast::<KeyState>();
-        if state.copy == 0 {
+        let [copy, ..] = state.functions;
+        if copy == 0 {
             flag.write(0);
             return 0;
         }
-        let copy = transmute::<usize, Copy<H>>(state.copy);
+        let copy = transmute::<usize, CopyAttribute<H>>(copy);
         codes::to_standard::<A>(copy(H::from_standard(handle), key, state.extra, value, new, flag))
     }
 }
@@ -66,10 +65,11 @@ unsafe extern "C" fn deleted<A: LegacyAbi, H: LegacyHandle>(
     // SAFETY: as in `copied`.
     unsafe {
         let state = &*state.cast::<KeyState>();
-        if state.delete == 0 {
+        let [_, delete, _] = state.functions;
+        if delete == 0 {
             return 0;
         }
-        let delete = transmute::<usize, Delete<H>>(state.delete);
+        let delete = transmute::<usize, DeleteAttribute<H>>(delete);
         codes::to_standard::<A>(delete(H::from_standard(handle), key, value, state.extra))
     }
 }

@@ -273,9 +273,11 @@ pub unsafe fn bounded_struct<A: LegacyAbi>(
     let n = length(count);
     // SAFETY: the arrays have `count` elements: the caller promises it.
     let block = |i: usize| unsafe { (*lengths.add(i), *displacements.add(i), *types.add(i)) };
-    let bounds = [TypeBound::Lower, TypeBound::Upper].map(|wanted| {
-        (0..n).map(block).find(|block| A::bound(block.2) == Some(wanted)).map(|block| block.1)
-    });
+    let marked = |wanted| {
+        let marks = (0..n).map(block).filter(move |block| A::bound(block.2) == Some(wanted));
+        marks.filter(|block| block.0 > 0).map(|block| block.1)
+    };
+    let bounds = [marked(TypeBound::Lower).min(), marked(TypeBound::Upper).max()];
     let mut own: Vec<_> = (0..n).map(block).filter(|block| A::bound(block.2).is_none()).collect();
     let (mut blocks, mut places): (Vec<_>, Vec<_>) = own.iter().map(|own| (own.0, own.1)).unzip();
     let mut kinds: Vec<_> = own.iter_mut().map(|own| own.2).collect();

@@ -1,18 +1,14 @@
 //! Generalized requests, whose functions take statuses and codes of the older ABI.
 
 use super::arguments::status_to_standard;
+use super::function_state::FunctionState;
 use super::standard::{StandardStatus, standard};
 use super::{LegacyAbi, LegacyStatus, StatusFields, codes};
 use std::ffi::{c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 
-/// The program's functions of a generalized request. The library gets its address as the extra state.
-struct GeneralizedState {
-    query: usize,
-    free: usize,
-    cancel: usize,
-    extra: *mut c_void,
-}
+/// Functions of a generalized request: those that query, free and cancel it.
+type GeneralizedState = FunctionState<*mut c_void>;
 
 type Query<S> = unsafe extern "C" fn(*mut c_void, *mut S) -> c_int;
 type Free = unsafe extern "C" fn(*mut c_void) -> c_int;
@@ -32,7 +28,8 @@ pub unsafe fn start<A: LegacyAbi>(
     if [query, free, cancel].contains(&0) {
         return super::standard::constants::MPI_ERR_ARG as c_int;
     }
-    let state = Box::into_raw(Box::new(GeneralizedState { query, free, cancel, extra }));
+    let state =
+        Box::into_raw(Box::new(GeneralizedState { functions: [query, free, cancel], extra }));
     let own = (
         queried::<A> as Query<StandardStatus> as usize,
         freed::<A> as Free as usize,
@@ -56,7 +53,7 @@ unsafe extern "C" fn queried<A: LegacyAbi>(state: *mut c_void, to: *mut Standard
         let state = &*state.cast::<GeneralizedState>();
         let empty = StatusFields { source: -1, tag: -1, error: 0, bytes: 0, cancelled: false };
         status.assume_init_mut().store(empty);
-        let query = transmute::<usize, Query<A::Status>>(state.query);
+        let query = transmute::<usize, Query<A::Status>>(state.functions[0]);
         let code = query(state.extra, status.as_mut_ptr());
         let error = (*to).error;
         *to = StandardStatus { error, ..status_to_standard::<A>(status.assume_init_ref()) };
@@ -68,7 +65,7 @@ unsafe extern "C" fn freed<A: LegacyAbi>(state: *mut c_void) -> c_int {
     // SAFETY: `state` is a `GeneralizedState` from `start`. The library calls this function once, and no other function afterwards.
     unsafe {
         let state = Box::from_raw(state.cast::<GeneralizedState>());
-        codes::to_standard::<A>(transmute::<usize, Free>(state.free)(state.extra))
+        codes::to_standard::<A>(transmute::<usize, Free>(state.functions[1])(state.extra))
     }
 }
 
@@ -76,6 +73,9 @@ unsafe extern "C" fn cancelled<A: LegacyAbi>(state: *mut c_void, complete: c_int
     // SAFETY: `state` is a `GeneralizedState` from `start`.
     unsafe {
         let state = &*state.cast::<GeneralizedState>();
-        codes::to_standard::<A>(transmute::<usize, Cancel>(state.cancel)(state.extra, complete))
+        codes::to_standard::<A>(transmute::<usize, Cancel>(state.functions[2])(
+            state.extra,
+            complete,
+        ))
     }
 }

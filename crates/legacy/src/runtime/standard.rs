@@ -89,6 +89,7 @@ pub unsafe fn load(anchor: *const c_void, bsend_overhead: i64) {
             LIBRARY.to_string_lossy()
         ));
     }
+    // 664 lookups take 70 to 110 us, a tenth of the time in which a process starts and ends: no table is worth its version.
     let find = |name: &CStr| {
         // SAFETY: `handle` is a loaded library.
         let found = unsafe { libc::dlsym(handle, name.as_ptr()) };

@@ -39,10 +39,10 @@ const LIBRARIES: [(&str, &str, MpiAbi); 11] = [
 ];
 
 /// Beginnings of the names that MPI libraries define.
-const SYMBOLS: [&str; 22] = [
+const SYMBOLS: [&str; 24] = [
     "MPI_", "PMPI_", "MPIX_", "PMPIX_", "QMPI_", "mpi_", "pmpi_", "mpix_", "ompi_", "OMPI_",
     "MPIR_", "MPII_", "MPID_", "MPIO_", "MPIOI_", "ADIO_", "ADIOI_", "opal_", "orte_", "prte_",
-    "PMIx_", "pmix_",
+    "PMIx_", "pmix_", "_ZN3MPI", "_ZNK3MPI",
 ];
 
 /// Beginnings of the names of MPI functions in C and Fortran.
@@ -88,6 +88,8 @@ mod tests {
             ("/opt/x/libmpi.so.12", Some(MpiAbi::Mpich)),
             ("libmpi_usempi_ignore_tkr.so.40", Some(MpiAbi::OpenMpi)),
             ("libmpi_mpifh-gfortran.so.40", Some(MpiAbi::OpenMpi)),
+            ("libmpi_cxx.so.40", Some(MpiAbi::OpenMpi)),
+            ("libmpicxx.so.12", Some(MpiAbi::Mpich)),
             ("libmpi.so.20", Some(MpiAbi::Other)),
             ("libmpir.so.23", None),
             ("libc.so.6", None),
