@@ -93,33 +93,39 @@ pub unsafe extern "C" fn MPIR_Dup_fn(
     0
 }
 
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_cuda_support() -> c_int {
-    0
+/// Defines questions for GPUs, each as `MPIX_` and `PMPIX_`. Buffers in the memory of a GPU are not supported.
+macro_rules! without_gpu {
+    (one: $($one:ident)*; stored: $($stored:ident)*) => {
+        $(
+            /// Returns 0: buffers in the memory of a GPU are not supported.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            pub extern "C" fn $one() -> c_int {
+                0
+            }
+        )*
+        $(
+            /// Stores that buffers in the memory of a GPU are not supported.
+            ///
+            /// # Safety
+            /// `is_supported` is NULL or may be written.
+            #[unsafe(no_mangle)]
+            #[allow(non_snake_case)]
+            pub unsafe extern "C" fn $stored(_kind: c_int, is_supported: *mut c_int) -> c_int {
+                if !is_supported.is_null() {
+                    // SAFETY: the pointer may be written: the caller promises it.
+                    unsafe { is_supported.write(0) }
+                }
+                0
+            }
+        )*
+    };
 }
 
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_hip_support() -> c_int {
-    0
-}
-
-/// Returns 0: buffers in the memory of a GPU are not supported.
-#[unsafe(no_mangle)]
-pub extern "C" fn MPIX_Query_ze_support() -> c_int {
-    0
-}
-
-/// Stores that buffers in the memory of a GPU are not supported.
-///
-/// # Safety
-/// `is_supported` is NULL or may be written.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn MPIX_GPU_query_support(_kind: c_int, is_supported: *mut c_int) -> c_int {
-    if !is_supported.is_null() {
-        // SAFETY: the pointer may be written: the caller promises it.
-        unsafe { is_supported.write(0) }
-    }
-    0
+without_gpu! {
+    one:
+        MPIX_Query_cuda_support PMPIX_Query_cuda_support
+        MPIX_Query_hip_support PMPIX_Query_hip_support
+        MPIX_Query_ze_support PMPIX_Query_ze_support;
+    stored: MPIX_GPU_query_support PMPIX_GPU_query_support
 }

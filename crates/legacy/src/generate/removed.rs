@@ -106,8 +106,20 @@ const REMOVED: &[Removed] = &[
     ),
 ];
 
+/// A function that Open MPI's header has, and that no version of the standard has.
+const SESSION_SET_INFO: Removed = Removed(
+    "MPI_Session_set_info",
+    "session: Session, info: Info",
+    "session, info",
+    "calls::session_set_info::<Own>(session.to_standard(), info.to_standard())",
+);
+
 pub fn write(source: &Source) -> String {
     let mut out = String::new();
+    if source.target == LegacyTarget::OpenMpi {
+        let Removed(name, list, names, body) = SESSION_SET_INFO;
+        out += &both(name, list, names, "c_int", body);
+    }
     // The names of both forms differ from those of the functions that their bodies call.
     out.push_str("unsafe extern \"C\" {\n");
     for line in CALLED {
