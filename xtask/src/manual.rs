@@ -4,7 +4,7 @@
 mod arguments;
 mod buffers;
 mod commands;
-mod data;
+pub mod data;
 pub mod examples;
 mod page;
 mod siblings;

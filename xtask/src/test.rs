@@ -20,6 +20,7 @@ pub(crate) mod file_soak;
 mod files;
 mod first_calls;
 mod fortran;
+mod header_calls;
 mod instructions;
 mod job_start;
 mod jobs;

@@ -30,6 +30,9 @@ pub enum Cause {
 /// Error class MPI_ERR_PROC_ABORTED of the standard ABI: a peer of the rank has ended.
 const PEER_ENDED: i32 = 58;
 
+/// Exit code of the loader for a program that uses a symbol that no library has, and of shells for an unknown command.
+const NOT_FOUND: i32 = 127;
+
 impl Cause {
     /// Returns true if the failure of another rank probably caused this failure.
     pub fn is_consequence(&self) -> bool {
@@ -41,6 +44,10 @@ impl Cause {
         let place = host.map(|host| format!(" on {host}")).unwrap_or_default();
         let who = format!("rank {rank} ({program}){place}");
         match self {
+            Cause::Code(NOT_FOUND) => format!(
+                "{who} ended with exit code {NOT_FOUND}: the loader has not found a symbol or a library, or a shell a command; \
+                 `weft info --program {program}` lists the symbols and libraries"
+            ),
             Cause::Code(code) => format!("{who} ended with exit code {code}"),
             Cause::Signal(signal) => format!("{who} was killed by {}", describe(*signal)),
             Cause::Abort { code, message } if message.is_empty() => {
@@ -149,6 +156,9 @@ mod tests {
         assert_eq!(line, "rank 3 (a.out) was killed by SIGSEGV (segmentation fault)");
         let line = Cause::Abort { code: 5, message: "boom".into() }.line(0, "x", Some("node7"));
         assert_eq!(line, "rank 0 (x) on node7 aborted with code 5: boom");
+        let line = |code| Cause::Code(code).line(0, "x", None);
+        assert_eq!(line(3), "rank 0 (x) ended with exit code 3");
+        assert!(line(127).ends_with("`weft info --program x` lists the symbols and libraries"));
     }
 
     #[test]

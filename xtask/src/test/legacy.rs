@@ -2,6 +2,7 @@
 //! library's header, the programs of tests/c built by each library's `mpicc`, mpi4py's wheel from PyPI with its complete suite, and LAMMPS.
 
 use super::c_programs;
+use super::header_calls::{self, HeaderPeer};
 use super::lanes::two_at_a_time;
 use super::python::{Numpy, PACKAGES, folder, packages, pip, source, suite, venv};
 use super::tally::Tally;
@@ -102,9 +103,15 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         programs(prefix, peer, &mpicc, tally)?;
         wheel_suite(prefix, peer, &wheel, &sdist, peer.ranks, tally)?;
     }
+    header_calls::run(prefix, &header_peers()?, tally)?;
     let peers = PEERS.iter().map(|peer| Ok((peer.name, mpicc(peer)?)));
     legacy_cost::run(prefix, &peers.collect::<Result<Vec<_>, String>>()?, tally)?;
     legacy_lammps::run(prefix, &folder()?.join("legacy-openmpi"), tally)
+}
+
+/// Returns the libraries whose headers have functions to call.
+pub(super) fn header_peers() -> Result<Vec<HeaderPeer>, String> {
+    PEERS.iter().map(|peer| Ok(HeaderPeer { name: peer.name, mpicc: mpicc(peer)? })).collect()
 }
 
 /// Runs mpi4py's suite on other numbers of ranks.

@@ -61,9 +61,18 @@ fn declarations(source: &Source, bodies: &[String]) -> String {
     out + "}\n\n"
 }
 
+/// Writes a function that Open MPI's header has, and that no version of the standard has.
+fn session_set_info() -> String {
+    let body = "calls::session_set_info::<Own>(session.to_standard(), info.to_standard())";
+    both("MPI_Session_set_info", "session: Session, info: Info", "session, info", "c_int", body)
+}
+
 pub fn write(source: &Source) -> String {
     let bodies: Vec<_> = source.removed.iter().map(body).collect();
     let mut out = declarations(source, &bodies);
+    if source.target == LegacyTarget::OpenMpi {
+        out += &session_set_info();
+    }
     for (f, body) in source.removed.iter().zip(&bodies) {
         let [declared, names] = parameters(&f.params, source);
         out += &both(&format!("MPI_{}", f.name), &declared, &names, "c_int", body);

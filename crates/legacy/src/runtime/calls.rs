@@ -212,6 +212,23 @@ pub unsafe fn abi_version(major: *mut c_int, minor: *mut c_int) -> c_int {
     0
 }
 
+/// Checks the arguments of MPI_Session_set_info. No key changes a session that exists, so the keys have no effect.
+///
+/// # Safety
+/// The handles are the library's.
+pub unsafe fn session_set_info<A: LegacyAbi>(session: usize, info: usize) -> c_int {
+    let (mut own, mut keys) = (constants::MPI_INFO_NULL as usize, 0);
+    // SAFETY: the results are local variables. The library checks the handles.
+    unsafe {
+        let mut code = (standard().MPI_Session_get_info)(session, &raw mut own);
+        if code == 0 {
+            (standard().MPI_Info_free)(&raw mut own);
+            code = (standard().MPI_Info_get_nkeys)(info, &raw mut keys);
+        }
+        codes::from_standard::<A>(code)
+    }
+}
+
 /// Copies a status to or from Fortran, where it has the same numbers.
 ///
 /// # Safety
