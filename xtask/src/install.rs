@@ -1,4 +1,6 @@
-//! Makes an MPI installation: bin/, lib/, include/, share/doc/weft/, share/man/.
+//! Makes an MPI installation: bin/, lib/, include/, and in share/ documents, manual pages, completions of shells and module files.
+
+mod pkg_config;
 
 use crate::files::replace;
 use crate::portable::Portable;
@@ -7,6 +9,8 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+pub use pkg_config::FILES as PKG_CONFIG;
 
 /// File name of the library (its SONAME), and names of links to the library. The links are for `-lmpi_abi`, for `-lmpi`, and for
 /// programs that were linked with MPICH 5.0.0 or 5.0.1, which used the last name by mistake.
@@ -69,8 +73,19 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 ];
 
 /// Links in bin/, each with its target.
-const PROGRAM_LINKS: [(&str, &str); 3] =
-    [("mpic++", "mpicxx"), ("mpif90", "mpifort"), ("mpif77", "mpifort")];
+const PROGRAM_LINKS: [(&str, &str); 4] = [
+    ("mpic++", "mpicxx"),
+    // Meson and CMake search for this name, and would find that of another MPI library behind Weft in PATH.
+    ("mpiCC", "mpicxx"),
+    ("mpif90", "mpifort"),
+    ("mpif77", "mpifort"),
+];
+
+/// Files for Environment Modules and Lmod, each with its text.
+const MODULE_FILES: [(&str, &str); 2] = [
+    ("weft", include_str!("../../packaging/modulefiles/weft")),
+    ("weft-legacy", include_str!("../../packaging/modulefiles/weft-legacy")),
+];
 
 /// Files of the repository that are installed if they exist.
 const DOCUMENTS: [&str; 6] = [
@@ -106,10 +121,10 @@ fn install_from(prefix: &Path, portable: Option<&Portable>) -> Result<(), String
     });
     let (library, commands) = (library?, commands?);
 
-    let [bin, lib, include, pkgconfig, doc, legacy] =
-        ["bin", "lib", "include", "lib/pkgconfig", "share/doc/weft", "lib/weft/legacy"]
-            .map(|d| prefix.join(d));
-    for dir in [&bin, &lib, &include, &pkgconfig, &doc, &legacy] {
+    let folders = ["bin", "lib", "include", "lib/pkgconfig", "share/doc/weft", "lib/weft/legacy"];
+    let [bin, lib, include, pkgconfig, doc, legacy] = folders.map(|d| prefix.join(d));
+    let modules = prefix.join("share/modulefiles");
+    for dir in [&bin, &lib, &include, &pkgconfig, &doc, &legacy, &modules] {
         fs::create_dir_all(dir).map_err(|e| format!("cannot make {}: {e}", dir.display()))?;
     }
     for program in present.iter().flat_map(|(_, programs)| *programs) {
@@ -132,9 +147,10 @@ fn install_from(prefix: &Path, portable: Option<&Portable>) -> Result<(), String
     let (_, file, name) = CHECK;
     copy(&commands.join(file), &lib.join(name), 0o755)?;
     copy(&library.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
-    replace(&pkgconfig.join("weft.pc"), |to| fs::write(to, pkg_config()))?;
-    // Distributions use this name for the default MPI library for C.
-    link("weft.pc", &pkgconfig.join("mpi-c.pc"))?;
+    pkg_config::install(&pkgconfig)?;
+    for (name, text) in MODULE_FILES {
+        replace(&modules.join(name), |to| fs::write(to, text))?;
+    }
     fortran(&prefix.join("share/weft/fortran"))?;
     for name in DOCUMENTS {
         let from = root().join(name);
@@ -144,6 +160,7 @@ fn install_from(prefix: &Path, portable: Option<&Portable>) -> Result<(), String
     }
     if absent.is_empty() {
         crate::manual::install(&prefix)?;
+        crate::completions::install(&prefix)?;
     }
     println!("Weft is installed in {}; try {}/weft info", prefix.display(), bin.display());
     for (package, programs) in absent {
@@ -249,23 +266,6 @@ fn link(target: &str, name: &Path) -> Result<(), String> {
     replace(name, |new| symlink(target, new))
 }
 
-/// Returns the text of the file for pkg-config. The file finds the prefix relative to its own folder, so that an installation can
-/// be moved.
-fn pkg_config() -> String {
-    format!(
-        "prefix=${{pcfiledir}}/../..\n\
-         includedir=${{prefix}}/include\n\
-         libdir=${{prefix}}/lib\n\
-         \n\
-         Name: Weft\n\
-         Description: MPI library (MPI 5.0 standard ABI)\n\
-         Version: {}\n\
-         Cflags: -I${{includedir}}\n\
-         Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -lmpi_abi\n",
-        env!("CARGO_PKG_VERSION")
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,29 +290,6 @@ mod tests {
         assert_eq!(fs::read_dir(&dir).unwrap().count(), 3, "nothing else is left");
         let error = copy(&dir.join("absent"), &to, 0o644).unwrap_err();
         assert!(error.contains("absent"), "{error}");
-        fs::remove_dir_all(dir).unwrap();
-    }
-
-    /// Checks that the output of pkg-config consists of words for a shell, even if the installation's path has a blank.
-    #[test]
-    fn pkg_config_finds_a_prefix_with_a_blank() {
-        if Command::new("pkg-config").arg("--version").output().is_err() {
-            eprintln!("NOT RUN: there is no pkg-config");
-            return;
-        }
-        let dir = std::env::temp_dir().join(format!("weft pkg config {}", std::process::id()));
-        let pkgconfig = dir.join("lib/pkgconfig");
-        fs::create_dir_all(&pkgconfig).unwrap();
-        fs::create_dir_all(dir.join("include")).unwrap();
-        fs::write(dir.join("include/mpi.h"), "").unwrap();
-        fs::write(pkgconfig.join("weft.pc"), pkg_config()).unwrap();
-        let script = "eval \"set -- $(pkg-config --cflags --libs weft)\"; for word; do echo \"$word\"; done\n\
-            test -f \"${1#-I}/mpi.h\" && test -d \"${2#-L}\" && test -d \"${3#-Wl,-rpath,}\" && echo found";
-        let mut sh = Command::new("sh");
-        let said = sh.args(["-c", script]).env("PKG_CONFIG_PATH", &pkgconfig).output().unwrap();
-        let words = String::from_utf8(said.stdout).unwrap();
-        assert!(words.ends_with("-lmpi_abi\nfound\n"), "{words}");
-        assert_eq!(words.lines().count(), 5, "{words}");
         fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -1,6 +1,7 @@
 //! Project chores, run as `cargo xtask <command>`.
 
 mod clean;
+mod completions;
 mod demo;
 mod documents;
 mod files;

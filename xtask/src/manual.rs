@@ -3,7 +3,7 @@
 
 mod arguments;
 mod buffers;
-mod commands;
+pub(crate) mod commands;
 pub mod data;
 pub mod examples;
 mod page;
@@ -60,7 +60,7 @@ fn not_built(weft: &Path) -> Result<HashSet<String>, String> {
 }
 
 /// Returns the output of a command, which must succeed.
-fn said(program: &Path, args: &[&str]) -> Result<String, String> {
+pub(crate) fn said(program: &Path, args: &[&str]) -> Result<String, String> {
     let name = program.display();
     let output = Command::new(program).args(args).output();
     let output = output.map_err(|e| format!("cannot run {name}: {e}"))?;

@@ -20,6 +20,7 @@ pub(crate) mod file_soak;
 mod files;
 mod first_calls;
 mod fortran;
+mod habits;
 mod header_calls;
 mod instructions;
 mod job_start;
@@ -43,6 +44,7 @@ mod peers;
 mod programs;
 mod python;
 mod random;
+mod recipes;
 mod rotation;
 mod skips;
 mod slurm;
@@ -112,6 +114,10 @@ pub struct SoakArgs {
     /// take four minutes.
     #[arg(long)]
     python: bool,
+    /// Run only tests of packages that take long: the steps of the containers' recipes, an installation by EasyBuild, and a wheel for
+    /// glibc 2.28, built from the start. The tests take a quarter of an hour.
+    #[arg(long)]
+    packages: bool,
     /// Run only mpi4py's tests on four hosts made of network namespaces: two minutes.
     #[arg(long)]
     network: bool,
@@ -138,6 +144,9 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
         return whole(network::soak);
     }
     let prefix = crate::demo::install()?;
+    if args.packages {
+        return whole(|tally| packages::soak(&prefix, tally));
+    }
     if args.copy_models {
         return whole(|tally| c_programs::other_machines(&prefix, tally));
     }

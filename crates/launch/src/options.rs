@@ -468,6 +468,25 @@ mod tests {
         }
     }
 
+    /// Options that the help leaves out: `mpiexec` itself starts agents, and the other names are single letters for the help.
+    const UNTOLD: [&str; 4] = ["agent", "h", "?", "V"];
+
+    #[test]
+    fn the_help_names_each_option_in_lines_of_at_most_100_columns() {
+        let help = include_str!("help.txt");
+        let names = |name: &str| {
+            let bounds = [' ', ',', '\n', '.', ')', ']'];
+            help.match_indices(&format!("-{name}")).any(|(at, text)| {
+                let end = help[at + text.len()..].chars().next();
+                end.is_some_and(|end| bounds.contains(&end))
+            })
+        };
+        for (name, _) in NAMES.iter().filter(|(name, _)| !UNTOLD.contains(name)) {
+            assert!(names(name), "-{name} is not in the help");
+        }
+        assert_eq!(help.lines().find(|line| line.len() > 100), None);
+    }
+
     #[test]
     fn help_and_version() {
         assert_eq!(read("--help").unwrap(), CommandLine::Help);

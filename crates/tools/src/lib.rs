@@ -10,6 +10,7 @@ pub mod hosts;
 pub mod library;
 pub mod machine;
 pub mod program;
+pub mod search_paths;
 pub mod settings;
 pub mod sim;
 pub mod topology_table;

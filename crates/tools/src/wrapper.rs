@@ -43,13 +43,20 @@ impl Language {
         }
     }
 
-    /// Returns the environment variable that names another compiler.
-    fn variable(self) -> &'static str {
+    /// Returns the environment variables that name another compiler: Weft's own, and those of MPICH's and of Open MPI's wrappers.
+    /// The first that is set counts.
+    fn variables(self) -> [&'static str; 3] {
         match self {
-            Language::C => "WEFT_CC",
-            Language::Cxx => "WEFT_CXX",
-            Language::Fortran => "WEFT_FC",
+            Language::C => ["WEFT_CC", "MPICH_CC", "OMPI_CC"],
+            Language::Cxx => ["WEFT_CXX", "MPICH_CXX", "OMPI_CXX"],
+            Language::Fortran => ["WEFT_FC", "MPICH_FC", "OMPI_FC"],
         }
+    }
+
+    /// Returns the compiler that the environment names.
+    fn compiler_of(self, get: &dyn Fn(&str) -> Option<OsString>) -> Option<OsString> {
+        let named = |name: &OsString| !name.as_bytes().trim_ascii().is_empty();
+        self.variables().into_iter().filter_map(get).find(named)
     }
 
     /// Returns the option that names another compiler. It takes precedence over the variable.
@@ -75,7 +82,7 @@ enum Plan {
 pub fn main(language: Language) -> ExitCode {
     let tool = language.tool();
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let compiler = std::env::var_os(language.variable());
+    let compiler = language.compiler_of(&|name| std::env::var_os(name));
     let plan = Tree::of_this_program().and_then(|tree| {
         plan(language, &tree, compiler, &args, &|compiler, need| {
             bindings::find(&tree, compiler, need)
@@ -96,7 +103,8 @@ pub fn main(language: Language) -> ExitCode {
         }
     };
     let why = Command::new(&command[0]).args(&command[1..]).exec();
-    let (name, variable, option) = (command[0].display(), language.variable(), language.option());
+    let (name, variable, option) =
+        (command[0].display(), language.variables()[0], language.option());
     let install = if language == Language::Fortran { bindings::INSTALL } else { "" };
     eprintln!(
         "{tool}: cannot run the compiler {name}: {why}; {install}name one with {option}COMPILER or {variable}"
@@ -114,7 +122,7 @@ fn plan(
     args: &[OsString],
     find: Find,
 ) -> Result<Plan, String> {
-    let mut compiler = compiler.filter(|c| !c.as_bytes().trim_ascii().is_empty());
+    let mut compiler = compiler;
     let mut show = None;
     let mut rest = Vec::new();
     for arg in args {
@@ -145,6 +153,7 @@ fn plan(
         libraries = "weft_fortran mpi_abi";
     }
     // The user's own options come later on the command line, and override these options.
+    let alone = compiler.clone();
     let compiler = compiler.into_iter().chain(first.clone());
     link.extend(path_to(lib));
     // The path is stored as RUNPATH, so that LD_LIBRARY_PATH can still select another library of the same ABI.
@@ -156,6 +165,7 @@ fn plan(
         Some(Show::LinkCommand) => {
             Plan::Print(shell(compiler.chain(rest).chain(compile).chain(link)))
         }
+        Some(Show::Compiler) => Plan::Print(shell(alone)),
         Some(Show::IncludeDirectories) => Plan::Print(directories("-I", &compile)),
         Some(Show::LibraryDirectories) => Plan::Print(directories("-L", &link)),
         Some(Show::Libraries) => Plan::Print(libraries.into()),
@@ -221,7 +231,7 @@ fn help(language: Language) -> String {
         ("TOOL", language.tool()),
         ("LANGUAGE", name),
         ("OPTION", language.option()),
-        ("VARIABLE", language.variable()),
+        ("VARIABLE", &language.variables().join(", ")),
         ("DEFAULT", language.default_compiler()),
     ];
     let text = include_str!("wrapper.txt").trim_end().to_owned();
@@ -233,6 +243,7 @@ fn help(language: Language) -> String {
 enum Show {
     /// The whole command for the arguments given.
     Command,
+    Compiler,
     CompileCommand,
     LinkCommand,
     CompileFlags,
@@ -253,6 +264,7 @@ fn question(arg: &str) -> Option<Show> {
     let word = arg.strip_prefix("--").or_else(|| arg.strip_prefix('-'))?.replace('_', "-");
     Some(match word.as_str() {
         "show" | "showme" => Show::Command,
+        "showme:command" => Show::Compiler,
         "compile-info" | "show-compile-info" => Show::CompileCommand,
         "link-info" | "show-link-info" => Show::LinkCommand,
         "showme:compile" => Show::CompileFlags,
@@ -365,9 +377,27 @@ mod tests {
         assert!(planned(c, Some("gcc-13"), "a.c").starts_with("run gcc-13 a.c "));
         assert!(planned(c, Some("gcc-13"), "-cc=clang a.c").starts_with("run clang a.c "));
         assert!(planned(c, Some("ccache gcc"), "a.c").starts_with("run ccache gcc a.c "));
-        assert!(planned(c, Some(" "), "a.c").starts_with("run cc a.c "));
         assert!(planned(Language::Cxx, None, "a.cc").starts_with("run c++ a.cc "));
         assert!(planned(Language::Cxx, None, "-cxx=g++ a.cc").starts_with("run g++ a.cc "));
+    }
+
+    #[test]
+    fn the_environment_names_the_compiler_as_for_other_wrappers() {
+        let compiler = |language: Language, set: &[(&str, &str)]| {
+            let get = |name: &str| set.iter().find(|(n, _)| *n == name).map(|(_, v)| (*v).into());
+            language.compiler_of(&get).map(|name| name.into_string().unwrap())
+        };
+        let (c, fortran) = (Language::C, Language::Fortran);
+        let named = |name: &str| Some(name.to_owned());
+        assert_eq!(compiler(c, &[("OMPI_CC", "clang")]), named("clang"));
+        assert_eq!(compiler(c, &[("OMPI_CC", "clang"), ("MPICH_CC", "icx")]), named("icx"));
+        assert_eq!(compiler(c, &[("MPICH_CC", "icx"), ("WEFT_CC", " ")]), named("icx"));
+        assert_eq!(compiler(c, &[("MPICH_CC", "icx"), ("WEFT_CC", "gcc")]), named("gcc"));
+        assert_eq!(
+            compiler(fortran, &[("OMPI_CC", "clang"), ("OMPI_FC", "flang")]),
+            named("flang")
+        );
+        assert_eq!(compiler(c, &[("WEFT_CC", " ")]), None);
     }
 
     #[test]
@@ -383,6 +413,7 @@ mod tests {
             fortran("-std=f2008 -c a.f90"),
             "run gfortran -std=f2008 -c a.f90 -I/f -I/p/include"
         );
+        assert_eq!(fortran("-showme:command"), "print gfortran");
         assert_eq!(fortran("-showme:compile"), "print -lenient -I/f -I/p/include");
         assert_eq!(fortran("-showme:incdirs"), "print /f /p/include");
         assert_eq!(fortran("-showme:libdirs"), "print /f /p/lib");
@@ -411,7 +442,12 @@ mod tests {
     #[test]
     fn help_with_one_dash_is_the_wrappers_and_with_two_the_compilers() {
         let help = mpicc("-help");
-        for words in ["print Usage: mpicc [", "-cc=COMPILER", "WEFT_CC; else cc)", " C programs"] {
+        for words in [
+            "print Usage: mpicc [",
+            "-cc=COMPILER",
+            "WEFT_CC, MPICH_CC, OMPI_CC; else cc)",
+            " C programs",
+        ] {
             assert!(help.contains(words), "{words}: {help}");
         }
         assert!(!help.contains('{'), "{help}");

@@ -11,7 +11,7 @@ use std::path::Path;
 const COMMANDS: [(&str, &[&str]); 4] = [
     ("mpiexec", &["mpirun"]),
     ("mpicc", &[]),
-    ("mpicxx", &["mpic++"]),
+    ("mpicxx", &["mpic++", "mpiCC"]),
     ("mpifort", &["mpif90", "mpif77"]),
 ];
 
@@ -31,7 +31,7 @@ pub fn install(bin: &Path, to: &Path) -> Result<(), String> {
 
 /// A part of a help text.
 #[derive(PartialEq, Eq, Debug)]
-enum Part {
+pub(crate) enum HelpPart {
     Usage(String),
     Heading(String),
     /// An option, and its description.
@@ -41,7 +41,7 @@ enum Part {
 
 /// Splits a help text into its parts. A line that begins with two blanks and a dash describes an option. Lines with more blanks
 /// continue the description.
-fn parts(help: &str) -> Vec<Part> {
+pub(crate) fn parts(help: &str) -> Vec<HelpPart> {
     let mut parts = Vec::new();
     let mut open = false;
     for line in help.lines() {
@@ -49,20 +49,20 @@ fn parts(help: &str) -> Vec<Part> {
         if text.is_empty() {
             open = false;
         } else if let Some(usage) = line.strip_prefix("Usage: ") {
-            parts.push(Part::Usage(usage.to_owned()));
+            parts.push(HelpPart::Usage(usage.to_owned()));
         } else if let Some(option) = line.strip_prefix("  ").filter(|rest| rest.starts_with('-')) {
             let (option, words) = option.split_once("  ").unwrap_or((option, ""));
-            parts.push(Part::Option(option.to_owned(), words.trim().to_owned()));
+            parts.push(HelpPart::Option(option.to_owned(), words.trim().to_owned()));
             open = true;
-        } else if let (true, Some(Part::Option(_, so_far) | Part::Paragraph(so_far))) =
+        } else if let (true, Some(HelpPart::Option(_, so_far) | HelpPart::Paragraph(so_far))) =
             (open, parts.last_mut())
         {
             so_far.push(' ');
             so_far.push_str(text);
         } else if let Some(heading) = line.strip_suffix(':') {
-            parts.push(Part::Heading(heading.to_owned()));
+            parts.push(HelpPart::Heading(heading.to_owned()));
         } else {
-            parts.push(Part::Paragraph(text.to_owned()));
+            parts.push(HelpPart::Paragraph(text.to_owned()));
             open = true;
         }
     }
@@ -73,7 +73,7 @@ fn parts(help: &str) -> Vec<Part> {
 fn page(name: &str, others: &[&str], help: &str) -> String {
     let parts = parts(help);
     let first = parts.iter().find_map(|part| match part {
-        Part::Paragraph(text) => Some(text.split(['.', ':']).next().unwrap_or(text)),
+        HelpPart::Paragraph(text) => Some(text.split(['.', ':']).next().unwrap_or(text)),
         _ => None,
     });
     let purpose = first.unwrap_or("a command of Weft");
@@ -84,7 +84,7 @@ fn page(name: &str, others: &[&str], help: &str) -> String {
     page.text([roman(format!("{} - {purpose}", names.join(", ")))]);
     let mut described = false;
     for part in &parts {
-        if !described && !matches!(part, Part::Usage(_)) {
+        if !described && !matches!(part, HelpPart::Usage(_)) {
             page.control("SH", ["DESCRIPTION"]);
             described = true;
         }
@@ -97,21 +97,21 @@ fn page(name: &str, others: &[&str], help: &str) -> String {
     page.render()
 }
 
-fn add(page: &mut Roff, part: &Part) {
+fn add(page: &mut Roff, part: &HelpPart) {
     match part {
-        Part::Usage(text) => {
+        HelpPart::Usage(text) => {
             page.control("SH", ["SYNOPSIS"]);
             page.text([bold(text)]);
         }
-        Part::Heading(text) => {
+        HelpPart::Heading(text) => {
             page.control("SS", [text.as_str()]);
         }
-        Part::Option(option, words) => {
+        HelpPart::Option(option, words) => {
             page.control("TP", []);
             page.text([bold(option)]);
             page.text([roman(words)]);
         }
-        Part::Paragraph(text) => {
+        HelpPart::Paragraph(text) => {
             page.control("PP", []);
             page.text([roman(text)]);
         }
@@ -126,14 +126,14 @@ mod tests {
     fn a_help_text_becomes_a_page() {
         let help = "Usage: go [options]\n\nGoes there. At\nonce.\n\nFor all:\n  -n N, -np N   number\n        \
                     of steps\n  -fast\n\nThe end.\n";
-        let option = |option: &str, words: &str| Part::Option(option.into(), words.into());
+        let option = |option: &str, words: &str| HelpPart::Option(option.into(), words.into());
         let expected = [
-            Part::Usage("go [options]".into()),
-            Part::Paragraph("Goes there. At once.".into()),
-            Part::Heading("For all".into()),
+            HelpPart::Usage("go [options]".into()),
+            HelpPart::Paragraph("Goes there. At once.".into()),
+            HelpPart::Heading("For all".into()),
             option("-n N, -np N", "number of steps"),
             option("-fast", ""),
-            Part::Paragraph("The end.".into()),
+            HelpPart::Paragraph("The end.".into()),
         ];
         assert_eq!(parts(help), expected);
         let page = page("go", &["walk"], help);
@@ -148,9 +148,9 @@ mod tests {
     fn the_launcher_describes_itself_so_that_a_page_can_be_made() {
         let path = crate::root().join("crates/launch/src/help.txt");
         let parts = parts(&fs::read_to_string(path).unwrap());
-        let options = parts.iter().filter(|part| matches!(part, Part::Option(..))).count();
+        let options = parts.iter().filter(|part| matches!(part, HelpPart::Option(..))).count();
         assert!(options > 15, "{options}");
-        let empty = |part: &&Part| matches!(part, Part::Option(name, words) if words.is_empty() && name != "-help, -version");
+        let empty = |part: &&HelpPart| matches!(part, HelpPart::Option(name, words) if words.is_empty() && name != "-help, -version");
         assert_eq!(parts.iter().find(empty), None);
     }
 }

@@ -3,7 +3,9 @@
 
 use super::job::{PackageJob, SUMMARY, VERSION, filled, source_date};
 use super::staging;
+use crate::completions::SHELLS;
 use crate::files::{files, link, rename, run, write};
+use crate::install::PKG_CONFIG;
 use crate::needs;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -35,6 +37,14 @@ const ARCHITECTURES: [(&str, &str); 2] = [("x86_64", "amd64"), ("aarch64", "arm6
 /// Programs of which other MPI packages have one with the same name. An alternative leads from the name to the program.
 const SHARED: [&str; 5] = ["mpicc", "mpicxx", "mpifort", "mpiexec", "mpirun"];
 
+/// Folders in which Debian's shells search for completions, in the order of [`SHELLS`]. Alternatives link to the completions of
+/// shared programs.
+const COMPLETIONS: [&str; 3] = [
+    "usr/share/bash-completion/completions",
+    "usr/share/zsh/vendor-completions",
+    "usr/share/fish/vendor_completions.d",
+];
+
 /// Makes the package.
 pub fn make(job: &PackageJob) -> Result<PathBuf, String> {
     let cpu = std::env::consts::ARCH;
@@ -61,7 +71,15 @@ pub fn make(job: &PackageJob) -> Result<PathBuf, String> {
     // Only this library has a name that no other package uses for something else.
     let library = "libmpi_abi.so.1";
     link(format!("weft/lib/{library}"), &root.join(format!("usr/lib/{triplet}/{library}")))?;
-    pkg_config(&home, &private, &root.join(format!("usr/lib/{triplet}/pkgconfig/weft.pc")))?;
+    for (name, _) in PKG_CONFIG {
+        let to = root.join(format!("usr/lib/{triplet}/pkgconfig")).join(name);
+        pkg_config(&home.join("lib/pkgconfig").join(name), &private, &to)?;
+    }
+    for (shell, folder) in SHELLS.iter().zip(COMPLETIONS) {
+        let name = shell.file("weft");
+        let from = format!("../../../lib/{triplet}/weft/{}/{name}", shell.folder);
+        link(from, &root.join(folder).join(name))?;
+    }
     manual(&home.join("share/man"), &root.join("usr/share/man"))?;
 
     let size = size(&root)?.to_string();
@@ -91,9 +109,8 @@ pub fn make(job: &PackageJob) -> Result<PathBuf, String> {
 }
 
 /// Writes the file for pkg-config, whose prefix is not relative, because alternatives link to the file.
-fn pkg_config(home: &Path, private: &str, to: &Path) -> Result<(), String> {
-    let from = home.join("lib/pkgconfig/weft.pc");
-    let text = fs::read_to_string(&from).map_err(|e| format!("{}: {e}", from.display()))?;
+fn pkg_config(from: &Path, private: &str, to: &Path) -> Result<(), String> {
+    let text = fs::read_to_string(from).map_err(|e| format!("{}: {e}", from.display()))?;
     write(to, text.replace("prefix=${pcfiledir}/../..", &format!("prefix=/{private}")))
 }
 
@@ -186,6 +203,7 @@ mod tests {
         for (here, debian) in [
             ("man3/MPI_Send.3", "man3/MPI_Send.3weft"),
             ("man1/mpic++.1", "man1/mpic++.weft.1"),
+            ("man1/mpiCC.1", "man1/mpiCC.weft.1"),
             ("man1/weft-info.1", "man1/weft-info.1"),
         ] {
             assert_eq!(page(Path::new(here)), Path::new(debian));

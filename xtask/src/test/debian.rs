@@ -25,19 +25,19 @@ fn apt(work: &Path, kind: &str, command: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Downloads a package and all packages that it needs and that this machine lacks, and unpacks them into a folder in `work`. Installs
+/// Downloads packages and all packages that they need and that this machine lacks, and unpacks them into a folder in `work`. Installs
 /// nothing. Returns the folder.
 ///
 /// # Errors
-/// There is no network, no apt, or no such package.
-pub(super) fn unpacked(work: &Path, package: &str) -> Result<PathBuf, String> {
+/// There is no network or no apt, or a package does not exist.
+pub(super) fn unpacked(work: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let to = work.join("root");
     let done = work.join("unpacked");
     if done.exists() {
         return Ok(to);
     }
-    let command = ["install", "--yes", "--download-only", "--no-install-recommends", package];
-    apt(work, "deb", &command)?;
+    let command = ["install", "--yes", "--download-only", "--no-install-recommends"];
+    apt(work, "deb", &[&command, packages].concat())?;
     let archives = work.join("archives");
     let failed = |e: std::io::Error| format!("{}: {e}", archives.display());
     for entry in fs::read_dir(&archives).map_err(failed)?.flatten() {

@@ -30,7 +30,7 @@ run 100
 /// Runs LAMMPS under both launchers. `open_mpi` is the folder of an environment with Open MPI from PyPI.
 pub(super) fn run(prefix: &Path, open_mpi: &Path, tally: &mut Tally) -> Result<(), String> {
     let work = root().join("target/test-lammps");
-    let unpacked = match debian::unpacked(&work, "lammps") {
+    let unpacked = match debian::unpacked(&work, &["lammps"]) {
         Ok(unpacked) => unpacked,
         Err(reason) => {
             let last = reason.lines().last().unwrap_or_default();

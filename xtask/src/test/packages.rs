@@ -1,7 +1,9 @@
 //! Packages in a bare Debian 12, without Rust and without a compiler: each package is installed, runs a job of 4 ranks, and is removed
 //! without leaving files.
 
+use super::habits::{self, Helpers, UnpackedPackage};
 use super::python::{self, VERSION};
+use super::recipes;
 use super::tally::Tally;
 use super::tools::{quiet, step};
 use crate::needs::{Glibc, glibc};
@@ -10,6 +12,7 @@ use crate::root;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 /// A package and its test.
 struct PackageTest {
@@ -59,15 +62,29 @@ struct Folders {
 }
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    let prefix = crate::demo::install()?;
-    if let Some(reason) = missing(&prefix)? {
+    run_on(&crate::demo::install()?, tally)
+}
+
+/// Runs the tests on packages of the installation in `prefix`.
+fn run_on(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    if !exists("dpkg-deb") {
+        println!("NOT RUN: packages: there is no dpkg-deb");
+        tally.not_run.push("packages: there is no dpkg-deb (a package of Debian)".to_owned());
+        return Ok(());
+    }
+    let made = make(prefix)?;
+    let helpers = Helpers::fetch(tally)?;
+    let unpacked = unpack_all(&made)?;
+    habits::run(&unpacked, &helpers, tally)?;
+    recipes::lint(&helpers, tally)?;
+    if let Some(reason) = missing(prefix)? {
         println!("NOT RUN: packages in a bare Debian: {reason}");
         tally.not_run.push(format!("packages in a bare Debian: {reason}"));
         return Ok(());
     }
     let folders = folders()?;
     bare_root(&folders.root)?;
-    fill(&folders, &prefix)?;
+    fill(&folders, prefix, &made)?;
     for test in TESTS {
         let name = test.name;
         match enter(&folders, name)? {
@@ -81,13 +98,62 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     Ok(())
 }
 
+/// Release of glibc for which the soak builds a wheel.
+const OLD_GLIBC: Glibc = Glibc { major: 2, minor: 28 };
+
+/// Runs the tests that take long: the steps of the containers' recipes in a bare Debian, an installation by EasyBuild, and the wheel
+/// for an older glibc, from the build to auditwheel's verdict.
+pub(super) fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let made = make(prefix)?;
+    let helpers = Helpers::fetch(tally)?;
+    let dist = made[0].parent().unwrap_or(Path::new("/"));
+    recipes::easybuild(&helpers, dist)?;
+    if let Some(reason) = missing(prefix)? {
+        return Err(format!("packages in a bare Debian: {reason}"));
+    }
+    let folders = folders()?;
+    bare_root(&folders.root)?;
+    fill(&folders, prefix, &made)?;
+    let failed = |e: std::io::Error| format!("{}: {e}", folders.packages.display());
+    fs::write(folders.packages.join("sum.c"), habits::C_PROGRAM).map_err(failed)?;
+    for recipe in recipes::RECIPES {
+        let script = folders.packages.join(recipe.name).with_extension("sh");
+        fs::write(script, recipe.script()?).map_err(failed)?;
+        if let Some(reason) = enter(&folders, recipe.name)? {
+            return Err(format!("{}: {reason}", recipe.file));
+        }
+        println!("ok   the steps of packaging/containers/{}", recipe.file);
+        tally.passed += 1;
+    }
+    old_wheel(&helpers)
+}
+
+/// Builds the wheel for an older glibc by the command that makes releases, and asks auditwheel for the wheel's tag.
+fn old_wheel(helpers: &Helpers) -> Result<(), String> {
+    let began = Instant::now();
+    let xtask = std::env::current_exe().map_err(|e| format!("where xtask lies: {e}"))?;
+    let glibc = OLD_GLIBC.to_string();
+    step(Command::new(xtask).args(["wheel", "--glibc", &glibc]))?;
+    let tag =
+        format!("manylinux_{}_{}_{}", OLD_GLIBC.major, OLD_GLIBC.minor, std::env::consts::ARCH);
+    let wheel = root()
+        .join("target/dist")
+        .join(format!("weft_mpi-{}-py3-none-{tag}.whl", env!("CARGO_PKG_VERSION")));
+    let said = quiet(Command::new(helpers.bin.join("auditwheel")).arg("show").arg(&wheel))?;
+    let verdict = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    if !verdict.contains(&format!("following platform tag: \"{tag}\"")) {
+        return Err(format!("auditwheel does not find {tag}:\n{said}"));
+    }
+    println!("ok   {} ({} s)", wheel.display(), began.elapsed().as_secs());
+    Ok(())
+}
+
 /// Returns the reason why this machine cannot run the tests.
 fn missing(prefix: &Path) -> Result<Option<String>, String> {
     if !nix::unistd::geteuid().is_root() {
         return Ok(Some("chroot needs root".to_owned()));
     }
-    let absent = |tool: &&str| Command::new(*tool).arg("--version").output().is_err();
-    if let Some(tool) = ["mmdebstrap", "dpkg-deb", "unshare"].into_iter().find(absent) {
+    if let Some(tool) = ["mmdebstrap", "unshare"].into_iter().find(|tool| !exists(tool)) {
         return Ok(Some(format!("the program {tool} is not there (a package of Debian)")));
     }
     let needed = glibc(prefix)?;
@@ -126,9 +192,14 @@ fn bare_root(folder: &Path) -> Result<(), String> {
     fs::rename(&new, folder).map_err(|e| format!("{}: {e}", folder.display()))
 }
 
-/// Makes the packages, and compiles a program with the `mpicc` of each.
-fn fill(folders: &Folders, prefix: &Path) -> Result<(), String> {
-    let made = std::thread::scope(|scope| {
+/// Returns true if the machine has a program.
+fn exists(program: &str) -> bool {
+    Command::new(program).arg("--version").output().is_ok()
+}
+
+/// Makes the packages, in the order of [`TESTS`].
+fn make(prefix: &Path) -> Result<Vec<PathBuf>, String> {
+    std::thread::scope(|scope| {
         let make = |test: &PackageTest| {
             let format = test.format;
             scope.spawn(move || format.make(prefix))
@@ -137,12 +208,29 @@ fn fill(folders: &Folders, prefix: &Path) -> Result<(), String> {
         let results =
             threads.into_iter().map(|thread| thread.join().expect("it returns its errors"));
         results.collect::<Result<Vec<_>, _>>()
-    })?;
+    })
+}
+
+/// Unpacks the packages in folders with blanks, for tests on this machine.
+fn unpack_all(made: &[PathBuf]) -> Result<Vec<UnpackedPackage>, String> {
+    let base = root().join("target/test-habits/my packages");
+    let _ = fs::remove_dir_all(&base);
+    let unpack = |(test, package): (&PackageTest, &PathBuf)| {
+        let mpicc = unpack(test, package, &base.join(format!("a {}", test.name)))?;
+        let mpicc = mpicc.canonicalize().map_err(|e| format!("{}: {e}", mpicc.display()))?;
+        let bin = mpicc.parent().unwrap_or(&base).to_owned();
+        Ok(UnpackedPackage { format: test.format, bin })
+    };
+    TESTS.iter().zip(made).map(unpack).collect()
+}
+
+/// Fills the folder of packages, and compiles a program with the `mpicc` of each package.
+fn fill(folders: &Folders, prefix: &Path, made: &[PathBuf]) -> Result<(), String> {
     let failed = |e: std::io::Error| format!("{}: {e}", folders.packages.display());
     let wheels = folders.packages.join("wheels");
     fs::create_dir(&wheels).map_err(failed)?;
     fs::write(folders.packages.join("common.sh"), COMMON).map_err(failed)?;
-    for (test, package) in TESTS.iter().zip(&made) {
+    for (test, package) in TESTS.iter().zip(made) {
         let name = package.file_name().unwrap_or_default();
         let to = if test.format == PackageFormat::Wheel { &wheels } else { &folders.packages };
         fs::copy(package, to.join(name)).map_err(failed)?;
@@ -240,5 +328,20 @@ fn enter(folders: &Folders, name: &str) -> Result<Option<String>, String> {
         Some(FORBIDDEN) => Ok(Some(format!("no mounts here: {}", said.trim()))),
         _ if said.starts_with("unshare:") => Ok(Some(said.trim().to_owned())),
         _ => Err(format!("{name} in a bare Debian: {}\n{said}", output.status)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Needs an installation in target/weft. Run with `cargo test -p xtask packages:: -- --ignored`.
+    #[test]
+    #[ignore = "cargo xtask test --only packages, which installs the library"]
+    fn packages_of_an_installation_pass_the_tests() {
+        let mut tally = Tally::default();
+        run_on(&crate::demo::prefix(), &mut tally).unwrap();
+        assert!(tally.passed > 0);
+        println!("{} passed, not run: {:#?}", tally.passed, tally.not_run);
     }
 }

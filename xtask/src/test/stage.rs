@@ -42,7 +42,8 @@ pub enum Stage {
     Files,
     /// Programs under other launchers (Hydra, PRRTE, Slurm), and under our launcher on several hosts.
     Launchers,
-    /// The packages (tar archive, wheel, Debian package) in a bare Debian 12: installed, run on 4 ranks, removed.
+    /// The packages (tar archive, wheel, Debian package): used by build systems and shells, and in a bare Debian 12 installed, run on
+    /// 4 ranks and removed. Linters on the recipes of packaging/.
     Packages,
     /// Programs over verbs: in one virtual machine, with and without packet loss, and on two machines, one of which dies.
     Cluster,
@@ -91,7 +92,7 @@ impl Stage {
             Stage::Peers => 340,
             Stage::Files => 75,
             Stage::Launchers => 35,
-            Stage::Packages => 90,
+            Stage::Packages => 125,
             Stage::Cluster => 220,
             Stage::Network => 255,
         }

@@ -14,6 +14,7 @@ use weft_tools::hosts;
 use weft_tools::library::{self, LibraryFacts};
 use weft_tools::machine::MachineInfo;
 use weft_tools::program;
+use weft_tools::search_paths::{self, LoaderPath};
 use weft_tools::settings;
 use weft_tools::sim;
 use weft_tools::topology_table;
@@ -24,7 +25,7 @@ use weft_topology::Sysfs;
 
 /// Weft, an MPI library: what is installed, and what it makes of this machine.
 #[derive(Parser)]
-#[command(name = "weft", version)]
+#[command(name = "weft", version, max_term_width = 100)]
 struct Args {
     #[command(subcommand)]
     command: Command,
@@ -68,6 +69,18 @@ enum Command {
     FitRank(tune::real::fit_rank::FitRank),
     /// Say which algorithm a collective operation would use, at what cost, and why.
     Explain(Box<explain::ExplainArgs>),
+    /// Print the commands by which a shell finds this installation's commands and manual pages: eval "$(weft env)".
+    Env {
+        /// Also put the libraries for programs that were built with MPICH, Intel MPI or Open MPI first, for jobs that start
+        /// without mpiexec (srun, flux run).
+        #[arg(long)]
+        legacy: bool,
+    },
+    /// Print a shell's completions of this command. An installation has them in share.
+    Completions {
+        /// Shell that reads the completions.
+        shell: clap_complete::Shell,
+    },
     /// Write the manual pages of this command and of its parts.
     #[command(hide = true)]
     Manual {
@@ -80,6 +93,11 @@ fn main() -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     let text = match Args::parse().command {
         Command::Manual { to } => manual(&to).map_err(|why| (why, 1)),
+        Command::Completions { shell } => Ok(completions(shell)),
+        Command::Env { legacy } => {
+            let loader = if legacy { LoaderPath::LegacyFirst } else { LoaderPath::Unchanged };
+            search_paths::export_lines(loader).map_err(|why| (why, 1))
+        }
         Command::HostFacts => hosts::say_facts().map_err(|why| (why, 1)),
         Command::Info { hosts: Some(list), .. } => hosts::info(&list).map_err(|why| (why, 1)),
         Command::Info { program: Some(name), .. } => program::info(&name)
@@ -126,6 +144,17 @@ fn main() -> ExitCode {
 fn manual(to: &std::path::Path) -> Result<String, String> {
     let pages = clap_mangen::generate_to(Args::command(), to);
     pages.map(|()| String::new()).map_err(|e| format!("{}: {e}", to.display()))
+}
+
+/// Returns the completions of this command, without its hidden parts, which only other commands call.
+fn completions(shell: clap_complete::Shell) -> String {
+    let args = Args::command();
+    let shown = args.get_subcommands().filter(|part| !part.is_hide_set()).cloned();
+    let mut command = clap::Command::new("weft").version(env!("CARGO_PKG_VERSION"));
+    command = command.subcommands(shown.collect::<Vec<_>>());
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command, "weft", &mut text);
+    String::from_utf8_lossy(&text).into_owned()
 }
 
 fn list_functions() -> Result<String, String> {

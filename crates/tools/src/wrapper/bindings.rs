@@ -210,6 +210,9 @@ fn build(
         return Err(format!("{shown} cannot build the Fortran bindings:\n{why}"));
     }
     fs::rename(&work, &done).map_err(in_work)?;
+    if parent.starts_with(&tree.lib) {
+        make_default(parent, name, compiler)?;
+    }
     if need != Need::Silently {
         let seconds = began.elapsed().as_secs_f64();
         eprintln!(
@@ -218,6 +221,23 @@ fn build(
         );
     }
     Ok(done)
+}
+
+/// Name of the link to the bindings for the compiler that `mpifort` calls without options. The installation's `mpi-fort.pc` for
+/// pkg-config names it, because that file cannot know which compiler will be used.
+const DEFAULT_LINK: &str = "default";
+
+/// Links the new bindings `name` in the folder `parent` by the name [`DEFAULT_LINK`], if they are for the default compiler or the
+/// first ones.
+fn make_default(parent: &Path, name: &str, compiler: &[OsString]) -> Result<(), String> {
+    let link = parent.join(DEFAULT_LINK);
+    let is_default = matches!(compiler, [word] if word == default_compiler());
+    if !is_default && link.exists() {
+        return Ok(());
+    }
+    let new = parent.join(format!(".{DEFAULT_LINK}.{}", std::process::id()));
+    let linked = std::os::unix::fs::symlink(name, &new).and_then(|()| fs::rename(&new, &link));
+    linked.map_err(|e| format!("cannot link {}: {e}", link.display()))
 }
 
 /// Builds everything in `work`: objects, library, modules, `mpif.h`, and the file for pkg-config.
@@ -340,7 +360,23 @@ fn pkg_config(tree: &Tree) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::leniency;
+    use super::*;
+
+    #[test]
+    fn the_default_link_leads_to_the_first_bindings_and_then_to_those_of_the_default_compiler() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = || fs::read_link(dir.path().join(DEFAULT_LINK)).unwrap();
+        let make = |name: &str, compiler: &str| {
+            fs::create_dir(dir.path().join(name)).unwrap();
+            make_default(dir.path(), name, &[compiler.into()]).unwrap();
+            target()
+        };
+        assert_eq!(make("flang-1", "flang"), Path::new("flang-1"));
+        assert_eq!(make("default-2", default_compiler()), Path::new("default-2"));
+        assert_eq!(make("flang-3", "flang"), Path::new("default-2"));
+        fs::remove_dir(dir.path().join("default-2")).unwrap();
+        assert_eq!(make("flang-4", "flang"), Path::new("flang-4"), "the link led to nothing");
+    }
 
     #[test]
     fn gfortran_alone_needs_an_option_for_unlike_buffers() {

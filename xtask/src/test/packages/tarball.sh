@@ -11,6 +11,8 @@ PATH=/srv/weft/bin:$PATH
 mpiexec -n 4 /packages/heat-tarball
 mpicc -show | grep -q -- "-I/srv/weft/include"
 weft info > /tmp/info
+test "$(weft env | head -n 1)" = "export PATH='/srv/weft/bin'\${PATH:+:\$PATH}"
+test -s /srv/weft/share/bash-completion/completions/weft && test -s /srv/weft/share/modulefiles/weft-legacy
 test -s /srv/weft/share/doc/weft/LICENSE-MIT && test -s /srv/weft/share/doc/weft/THIRD-PARTY.md
 rm -r /srv/weft "/opt/my programs"
 nothing_is_left
