@@ -4,6 +4,7 @@
 //! standard's handle. A program that is not position-independent has a copy of the object, with the same first word. Any other
 //! handle is the standard's handle itself (`objects.rs`).
 
+mod cplusplus;
 mod objects;
 mod status;
 

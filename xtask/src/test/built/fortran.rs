@@ -1,8 +1,8 @@
 //! Fortran programs that were built with Open MPI or MPICH run unchanged: gfortran builds the programs of tests/fortran-legacy with
 //! headers, modules and libraries of Debian's packages, and they run under our `mpiexec`.
 
-use super::tally::Tally;
-use super::tools::quiet;
+use super::super::tally::Tally;
+use super::super::tools::quiet;
 use crate::root;
 use std::fs;
 use std::path::{Path, PathBuf};
