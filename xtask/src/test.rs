@@ -100,8 +100,8 @@ pub struct SoakArgs {
     /// Run only Fortran programs of other projects (MUMPS and FFTW, from Debian's sources): three minutes.
     #[arg(long)]
     fortran: bool,
-    /// Run only mpi4py's tests: with NumPy on one and three ranks, and collective operations with each algorithm in turn. The tests
-    /// take four minutes.
+    /// Run only mpi4py's tests: with NumPy on one and three ranks, with modules that were built with other MPI libraries, and
+    /// collective operations with each algorithm in turn; and ScaLAPACK's longer tests.
     #[arg(long)]
     python: bool,
     /// Run only mpi4py's tests on four hosts made of network namespaces: two minutes.

@@ -187,7 +187,7 @@ impl Piece<'_> {
     fn run(&self, folders: &PackageFolders) -> Timed {
         let Piece { program, side, ranks } = *self;
         let end = if side == Side::Ours { "weft" } else { "own" };
-        let name = program.name.replace([' ', '\'', ','], "-");
+        let name = program.name.replace([' ', '\'', ',', '/'], "-");
         let folder = folders.work.join("runs").join(format!("{name}-{ranks}-{end}"));
         prepare(folders, program, ranks, &folder)?;
         let run = |words, ranks| {

@@ -4,7 +4,7 @@
 use super::places::BuiltFor;
 use super::program::{PackagedProgram, ProgramResult, ProgramRun};
 
-/// Makes the entry of a test program: the program, its folder of data, the least number of checks that pass on
+/// Makes the entry of a test program, which needs several ranks if it is of PBLAS: the program, its folder of data, the least number of checks that pass on
 /// four ranks, and the numbers of ranks.
 macro_rules! tester {
     ($mpi:ident, $folder:literal, $program:literal, $data:literal, $least:literal, $ranks:expr) => {
@@ -29,10 +29,10 @@ macro_rules! tester {
 pub(super) const PROGRAMS: &[PackagedProgram] = &[
     tester!(OpenMpi, "openmpi", "xdlu", "", 240, &[1, 2, 4]),
     tester!(OpenMpi, "openmpi", "xdqr", "", 352, &[1, 2, 4]),
-    tester!(OpenMpi, "openmpi", "PBLAS/dpb3tst", "PBLAS", 128, &[1, 2, 4]),
-    tester!(Mpich, "mpich", "xcllt", "", 432, &[1, 2, 4]),
+    tester!(OpenMpi, "openmpi", "PBLAS/dpb3tst", "PBLAS", 128, &[2, 4]),
+    tester!(Mpich, "mpich", "xdinv", "", 320, &[1, 2, 4]),
     tester!(Mpich, "mpich", "xdtrd", "", 134, &[1, 2, 4]),
-    tester!(Mpich, "mpich", "PBLAS/zpb2tst", "PBLAS", 128, &[1, 2, 4]),
+    tester!(Mpich, "mpich", "PBLAS/zpb2tst", "PBLAS", 128, &[2, 4]),
 ];
 
 /// Programs that take longer. Those of BLACS need four ranks.
@@ -43,7 +43,7 @@ pub(super) const SOAK: &[PackagedProgram] = &[
     tester!(OpenMpi, "openmpi", "xdnep", "", 42, &[4]),
     tester!(OpenMpi, "openmpi", "xdls", "", 1152, &[4]),
     tester!(Mpich, "mpich", "xdlu", "", 240, &[4]),
-    tester!(Mpich, "mpich", "xdinv", "", 320, &[4]),
+    tester!(Mpich, "mpich", "xcllt", "", 432, &[4]),
     tester!(Mpich, "mpich", "xzheevr", "", 136, &[4]),
 ];
 
