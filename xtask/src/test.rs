@@ -7,6 +7,7 @@ mod alike;
 mod answers;
 mod book;
 mod bound_ranks;
+mod built;
 mod c_programs;
 mod checks;
 pub(crate) mod cluster;
@@ -27,12 +28,6 @@ mod job_start;
 mod jobs;
 mod lanes;
 mod launchers;
-mod legacy;
-mod legacy_cost;
-mod legacy_cxx;
-mod legacy_fortran;
-mod legacy_lammps;
-mod legacy_names;
 mod limits;
 mod man;
 mod memory;
@@ -110,8 +105,8 @@ pub struct SoakArgs {
     /// Run only Fortran programs of other projects (MUMPS and FFTW, from Debian's sources): three minutes.
     #[arg(long)]
     fortran: bool,
-    /// Run only mpi4py's tests: with NumPy on one and three ranks, and collective operations with each algorithm in turn. The tests
-    /// take four minutes.
+    /// Run only mpi4py's tests: with NumPy on one and three ranks, with modules that were built with other MPI libraries, and
+    /// collective operations with each algorithm in turn; and ScaLAPACK's longer tests.
     #[arg(long)]
     python: bool,
     /// Run only tests of packages that take long: the steps of the containers' recipes, an installation by EasyBuild, and a wheel for

@@ -1,5 +1,6 @@
 //! Packages of Debian: sources, from which programs of other projects are built, and programs that are built already.
 
+use super::lanes::two_at_a_time;
 use super::tools::quiet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,27 +26,33 @@ fn apt(work: &Path, kind: &str, command: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Downloads packages and all packages that they need and that this machine lacks, and unpacks them into a folder in `work`. Installs
-/// nothing. Returns the folder.
+/// Downloads packages, even those that are installed, and all packages that they need and that this machine lacks. Unpacks all into a
+/// folder in `work`, and installs nothing. Returns the folder.
 ///
 /// # Errors
-/// There is no network or no apt, or a package does not exist.
+/// There is no network, no apt, or no such package.
 pub(super) fn unpacked(work: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let to = work.join("root");
     let done = work.join("unpacked");
-    if done.exists() {
+    let names = packages.join(" ");
+    if fs::read_to_string(&done).is_ok_and(|earlier| earlier == names) {
         return Ok(to);
     }
-    let command = ["install", "--yes", "--download-only", "--no-install-recommends"];
-    apt(work, "deb", &[&command, packages].concat())?;
+    fs::create_dir_all(work).map_err(|e| format!("{}: {e}", work.display()))?;
+    let mut command = vec!["install", "--yes", "--download-only", "--reinstall"];
+    command.push("--no-install-recommends");
+    command.extend(packages);
+    apt(work, "deb", &command)?;
     let archives = work.join("archives");
     let failed = |e: std::io::Error| format!("{}: {e}", archives.display());
-    for entry in fs::read_dir(&archives).map_err(failed)?.flatten() {
-        if entry.path().extension().is_some_and(|extension| extension == "deb") {
-            quiet(Command::new("dpkg-deb").arg("-x").arg(entry.path()).arg(&to))?;
-        }
-    }
-    fs::write(&done, "").map_err(failed)?;
+    let files = fs::read_dir(&archives).map_err(failed)?.flatten().map(|entry| entry.path());
+    let files: Vec<_> =
+        files.filter(|path| path.extension().is_some_and(|end| end == "deb")).collect();
+    let unpack = |file: &PathBuf| quiet(Command::new("dpkg-deb").arg("-x").arg(file).arg(&to));
+    two_at_a_time(&files, unpack).into_iter().collect::<Result<Vec<_>, _>>()?;
+    // The archives are not needed again.
+    fs::remove_dir_all(&archives).map_err(failed)?;
+    fs::write(&done, names).map_err(|e| format!("{}: {e}", done.display()))?;
     Ok(to)
 }
 

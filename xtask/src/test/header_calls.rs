@@ -299,7 +299,7 @@ mod tests {
     #[ignore = "a part of cargo xtask test --only peers, which installs the libraries"]
     fn every_function_of_the_headers() {
         let mut tally = Tally::default();
-        let peers = super::super::legacy::header_peers().unwrap();
+        let peers = super::super::built::headers::header_peers().unwrap();
         run(&crate::demo::prefix(), &peers, &mut tally).unwrap();
         assert!(tally.passed > 1000);
     }

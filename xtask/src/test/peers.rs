@@ -40,7 +40,6 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     // Runs the binary that MPICH's wrapper built. Here the binary uses our library.
     tally.passed += suite(&prefix, &mpich, &sdist, NUMPY_RANKS, Numpy::With, &[])?;
     programs(&prefix, &ours, tally)?;
-    super::legacy::run(&prefix, tally)?;
     answer(&prefix, &mpich_library(&folder, &folder.join("mpich")), tally)?;
     if let Some(intel) = intel_library() {
         answer(&prefix, &intel, tally)?;
@@ -54,7 +53,7 @@ pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     for (ranks, numpy) in [(1, Numpy::With), (3, Numpy::With), (4, Numpy::Without)] {
         tally.passed += suite(prefix, &mpi4py.python, &mpi4py.sdist, ranks, numpy, &[])?;
     }
-    super::legacy::soak(prefix, tally)?;
+    super::built::soak(prefix, tally)?;
     super::rotation::run(prefix, &mpi4py, tally)
 }
 

@@ -1,13 +1,14 @@
-//! Programs that were built with other MPI libraries, on the libraries of older ABIs: every constant and layout against each
-//! library's header, the programs of tests/c built by each library's `mpicc`, mpi4py's wheel from PyPI with its complete suite, and LAMMPS.
+//! Programs that the `mpicc` of another library builds: every constant and layout against each library's header, the programs of
+//! tests/c, and mpi4py's wheel with its complete suite.
 
-use super::c_programs;
-use super::header_calls::{self, HeaderPeer};
-use super::lanes::two_at_a_time;
-use super::python::{Numpy, PACKAGES, folder, packages, pip, source, suite, venv};
-use super::tally::Tally;
-use super::tools::{quiet, step};
-use super::{legacy_cost, legacy_lammps};
+use super::super::c_programs;
+use super::super::header_calls::{self, HeaderPeer};
+use super::super::lanes::two_at_a_time;
+use super::super::python::{folder, packages, source, venv};
+use super::super::tally::Tally;
+use super::super::tools::quiet;
+use super::cost;
+use super::wheel::{self, WheelSuite};
 use crate::root;
 use std::fmt::Write;
 use std::fs;
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A library whose programs are tried.
-struct Peer {
+struct PeerWrapper {
     /// Name of its package on PyPI, and of its ABI in mpi4py.
     name: &'static str,
     /// Column of its values in C in `crates/legacy/data/legacy.csv`.
@@ -28,9 +29,9 @@ struct Peer {
     least: usize,
 }
 
-const PEERS: [Peer; 2] = [
-    Peer { name: "mpich", column: 2, left_out: MPICH_LEFT_OUT, ranks: 5, least: 100 },
-    Peer { name: "openmpi", column: 4, left_out: OPEN_MPI_LEFT_OUT, ranks: 2, least: 60 },
+const PEERS: [PeerWrapper; 2] = [
+    PeerWrapper { name: "mpich", column: 2, left_out: MPICH_LEFT_OUT, ranks: 5, least: 100 },
+    PeerWrapper { name: "openmpi", column: 4, left_out: OPEN_MPI_LEFT_OUT, ranks: 2, least: 60 },
 ];
 
 /// Programs that need what MPICH's header does not have.
@@ -94,78 +95,37 @@ const OPEN_MPI_LEFT_OUT: &[(&str, &str)] = &[
     ("windows_apart", LACKS),
 ];
 
-pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let sdist = source(&folder()?)?;
-    let wheel = wheel()?;
+    let python = wheel::install()?;
     for peer in &PEERS {
         let mpicc = mpicc(peer)?;
         constants(prefix, peer, &mpicc, tally)?;
         programs(prefix, peer, &mpicc, tally)?;
-        wheel_suite(prefix, peer, &wheel, &sdist, peer.ranks, tally)?;
+        WheelSuite { prefix, python: &python, sdist: &sdist }.run(peer.name, peer.ranks, tally)?;
     }
     header_calls::run(prefix, &header_peers()?, tally)?;
-    let peers = PEERS.iter().map(|peer| Ok((peer.name, mpicc(peer)?)));
-    legacy_cost::run(prefix, &peers.collect::<Result<Vec<_>, String>>()?, tally)?;
-    legacy_lammps::run(prefix, &folder()?.join("legacy-openmpi"), tally)
+    costs(prefix, tally)
 }
 
 /// Returns the libraries whose headers have functions to call.
-pub(super) fn header_peers() -> Result<Vec<HeaderPeer>, String> {
+pub(in super::super) fn header_peers() -> Result<Vec<HeaderPeer>, String> {
     PEERS.iter().map(|peer| Ok(HeaderPeer { name: peer.name, mpicc: mpicc(peer)? })).collect()
 }
 
-/// Runs mpi4py's suite on other numbers of ranks.
-pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let (sdist, wheel) = (source(&folder()?)?, wheel()?);
-    for peer in &PEERS {
-        for ranks in [1, 2, 4] {
-            wheel_suite(prefix, peer, &wheel, &sdist, ranks, tally)?;
-        }
-    }
-    Ok(())
+/// Counts the instructions that the libraries of older ABIs add to a call.
+pub(super) fn costs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let peers = PEERS.iter().map(|peer| Ok((peer.name, mpicc(peer)?)));
+    cost::run(prefix, &peers.collect::<Result<Vec<_>, String>>()?, tally)
 }
 
 /// Installs the library from PyPI, and returns its `mpicc`.
-fn mpicc(peer: &Peer) -> Result<PathBuf, String> {
+fn mpicc(peer: &PeerWrapper) -> Result<PathBuf, String> {
     let folder = folder()?;
     let name = format!("legacy-{}", peer.name);
     let python = venv(&folder, &name)?;
     packages(&python, &folder.join(format!("{name}.packages")), &[peer.name])?;
     Ok(folder.join(name).join("bin/mpicc"))
-}
-
-/// Returns the Python of an environment with mpi4py's wheel, and without any MPI library.
-fn wheel() -> Result<PathBuf, String> {
-    let folder = folder()?;
-    let python = venv(&folder, "wheel")?;
-    let done = folder.join("wheel.built");
-    if !done.exists() {
-        step(pip(&python).args(["--only-binary", ":all:", "mpi4py"]))?;
-        fs::write(&done, "").map_err(|e| format!("{}: {e}", done.display()))?;
-    }
-    packages(&python, &folder.join("wheel.packages"), &PACKAGES)?;
-    Ok(python)
-}
-
-/// Runs mpi4py's suite with the wheel, which has modules for both ABIs.
-fn wheel_suite(
-    prefix: &Path,
-    peer: &Peer,
-    python: &Path,
-    sdist: &Path,
-    ranks: usize,
-    tally: &mut Tally,
-) -> Result<(), String> {
-    let abi = [("MPI4PY_MPIABI", peer.name)];
-    let words = ["-c", "from mpi4py import MPI; print(MPI.Get_library_version())"];
-    let mut command = super::python::on(prefix, 1, python);
-    let said = quiet(command.args(words).envs(abi))?;
-    if !said.contains("Weft") {
-        return Err(format!("mpi4py's wheel as {} has found another library: {said}", peer.name));
-    }
-    println!("mpi4py's wheel from PyPI, as built with {}:", peer.name);
-    tally.passed += suite(prefix, python, sdist, ranks, Numpy::Without, &abi)?;
-    Ok(())
 }
 
 /// Compiles a program with the peer's header. Returns the path of the program.
@@ -181,7 +141,7 @@ fn compiled(mpicc: &Path, source: &Path, out: &Path) -> Result<PathBuf, String> 
     quiet(&mut command).map(|_| program)
 }
 
-fn out(peer: &Peer) -> Result<PathBuf, String> {
+fn out(peer: &PeerWrapper) -> Result<PathBuf, String> {
     let out = c_programs::folder()?.join(peer.name);
     fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     Ok(out)
@@ -189,7 +149,12 @@ fn out(peer: &Peer) -> Result<PathBuf, String> {
 
 /// Compares every constant of the table with the header, and the layout of a status. Handles of Open MPI are addresses of objects,
 /// whose sizes are compared, too.
-fn constants(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Result<(), String> {
+fn constants(
+    prefix: &Path,
+    peer: &PeerWrapper,
+    mpicc: &Path,
+    tally: &mut Tally,
+) -> Result<(), String> {
     let table = fs::read_to_string(root().join("crates/legacy/data/legacy.csv"));
     let table = table.map_err(|e| format!("legacy.csv: {e}"))?;
     let mut program = String::from(
@@ -256,7 +221,12 @@ fn constants(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Res
 }
 
 /// Builds the programs of tests/c with the peer's `mpicc`, and runs each on its largest number of ranks up to 4.
-fn programs(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Result<(), String> {
+fn programs(
+    prefix: &Path,
+    peer: &PeerWrapper,
+    mpicc: &Path,
+    tally: &mut Tally,
+) -> Result<(), String> {
     let mut sources = c_programs::list(&root().join("tests/c"), "c")?;
     sources.sort();
     let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -287,21 +257,4 @@ fn programs(prefix: &Path, peer: &Peer, mpicc: &Path, tally: &mut Tally) -> Resu
     );
     tally.passed += sources.len();
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Useful during work on entry points: `cargo test -p xtask cost_and_lammps -- --ignored --nocapture`.
-    #[test]
-    #[ignore = "a part of cargo xtask test --only peers, which installs the library"]
-    fn cost_and_lammps() {
-        let mut tally = Tally::default();
-        let prefix = crate::demo::prefix();
-        let peers = PEERS.iter().map(|peer| (peer.name, mpicc(peer).unwrap())).collect::<Vec<_>>();
-        legacy_cost::run(&prefix, &peers, &mut tally).unwrap();
-        legacy_lammps::run(&prefix, &folder().unwrap().join("legacy-openmpi"), &mut tally).unwrap();
-        assert!(tally.passed > 0 || !tally.not_run.is_empty());
-    }
 }

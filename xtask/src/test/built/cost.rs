@@ -1,10 +1,10 @@
 //! Instructions that the libraries of older ABIs add to a call, counted by callgrind (tests/legacy/cost.c). A clock would also measure
 //! other work of the machine.
 
-use super::c_programs::folder;
-use super::python::merged;
-use super::tally::Tally;
-use super::tools::quiet;
+use super::super::c_programs::folder;
+use super::super::python::merged;
+use super::super::tally::Tally;
+use super::super::tools::quiet;
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,11 +1,11 @@
 //! Fortran programs that were built with Open MPI or MPICH run unchanged: gfortran builds the programs of tests/fortran-legacy with
 //! headers, modules and libraries of Debian's packages, and they run under our `mpiexec`.
 
-use super::debian_packages::unpack;
-use super::legacy_cxx::{self, CxxFolders};
-use super::legacy_names::{self, PeerNames};
-use super::tally::Tally;
-use super::tools::quiet;
+use super::super::debian_packages::unpack;
+use super::super::tally::Tally;
+use super::super::tools::quiet;
+use super::cxx::{self, CxxFolders};
+use super::names::{self, PeerNames};
 use crate::root;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,15 +109,15 @@ fn names_and_cxx(folders: &Folders<'_>, tally: &mut Tally) -> Result<(), String>
         let theirs = abi.linked.iter().chain(abi.further).map(|name| abi.folder(work).join(name));
         peers.push(PeerNames { peer: abi.name, theirs: theirs.collect(), ours: abi.ours });
     }
-    match legacy_names::intel(work) {
+    match names::intel(work) {
         Ok(theirs) => peers.push(PeerNames { peer: "intel", theirs, ours: OLDER[1].ours }),
         Err(reason) => tally.not_run.push(format!("names of Intel's libraries: {reason}")),
     }
-    legacy_names::run(prefix, &peers, tally)?;
+    names::run(prefix, &peers, tally)?;
     let openmpi = &OLDER[0];
     let peer = openmpi.folder(work);
     match (peer.exists(), Command::new("g++").arg("--version").output()) {
-        (true, Ok(_)) => legacy_cxx::run(&CxxFolders { prefix, work, peer: &peer }, tally),
+        (true, Ok(_)) => cxx::run(&CxxFolders { prefix, work, peer: &peer }, tally),
         _ => {
             let reason = "there is no g++, or no package of Open MPI";
             tally.not_run.push(format!("C++ programs of Open MPI: {reason}"));

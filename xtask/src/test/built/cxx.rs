@@ -1,9 +1,9 @@
 //! C++ programs that were built with Open MPI 4, whose bindings MPI 3.0 removed: a program of ours, built with the header of Debian's
 //! package, and FORM of Debian, which includes the header and uses C alone.
 
-use super::debian_packages::unpack;
-use super::tally::Tally;
-use super::tools::quiet;
+use super::super::debian_packages::unpack;
+use super::super::tally::Tally;
+use super::super::tools::quiet;
 use crate::root;
 use std::fs;
 use std::path::Path;

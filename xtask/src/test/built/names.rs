@@ -1,7 +1,7 @@
 //! Names that other MPI libraries export: each name that a program can use is a name of ours, or has a reason in a table.
 
-use super::tally::Tally;
-use super::tools::quiet;
+use super::super::tally::Tally;
+use super::super::tools::quiet;
 use crate::root;
 use std::collections::BTreeSet;
 use std::fs;
