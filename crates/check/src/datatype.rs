@@ -14,7 +14,7 @@ const MAX_BLOCKS: usize = 1024;
 
 /// A piece of memory relative to the address of a buffer, in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct ByteRange {
+pub struct MemoryRange {
     pub offset: i64,
     pub length: i64,
 }
@@ -23,7 +23,7 @@ pub struct ByteRange {
 pub struct TypeFacts {
     pub signature: TypeSignature,
     /// Memory of an element; `None` if there are too many blocks, or if the blocks are not computed.
-    pub blocks: Option<Vec<ByteRange>>,
+    pub blocks: Option<Vec<MemoryRange>>,
     pub extent: i64,
 }
 
@@ -32,7 +32,7 @@ pub const PACKED: u8 = 1;
 
 /// A class of predefined types, which match each other, with its size in bytes.
 #[derive(Clone, Copy)]
-struct Predefined {
+struct PredefinedClass {
     handle: usize,
     name: &'static str,
     /// Classes of the elements, each with its size.
@@ -41,13 +41,13 @@ struct Predefined {
 
 macro_rules! predefined {
     ($($handle:literal $name:literal $($class:literal $size:literal),+;)*) => {
-        &[$(Predefined { handle: $handle, name: concat!("MPI_", $name), classes: &[$(($class, $size)),+] }),*]
+        &[$(PredefinedClass { handle: $handle, name: concat!("MPI_", $name), classes: &[$(($class, $size)),+] }),*]
     };
 }
 
-/// Predefined types. Types of the same kind and size are one class: 10 to 19 signed integers, 20 to 29 unsigned integers, 30 to 39
+/// PredefinedClass types. Types of the same kind and size are one class: 10 to 19 signed integers, 20 to 29 unsigned integers, 30 to 39
 /// floating-point numbers, 40 to 49 complex numbers, 50 to 59 logical values, 60 to 69 characters.
-const PREDEFINED: &[Predefined] = predefined! {
+const PREDEFINED: &[PredefinedClass] = predefined! {
     0x201 "AINT" 13 8; 0x202 "COUNT" 13 8; 0x203 "OFFSET" 13 8; 0x207 "PACKED" 1 1; 0x208 "SHORT" 11 2; 0x209 "INT" 12 4; 0x20a "LONG" 13 8;
     0x20b "LONG_LONG" 13 8; 0x20c "UNSIGNED_SHORT" 21 2; 0x20d "UNSIGNED" 22 4; 0x20e "UNSIGNED_LONG" 23 8;
     0x20f "UNSIGNED_LONG_LONG" 23 8; 0x210 "FLOAT" 32 4; 0x212 "C_FLOAT_COMPLEX" 43 8; 0x213 "CXX_FLOAT_COMPLEX" 43 8;
@@ -57,7 +57,7 @@ const PREDEFINED: &[Predefined] = predefined! {
     0x228 "FLOAT_INT" 32 4, 12 4; 0x229 "DOUBLE_INT" 33 8, 12 4; 0x22a "LONG_INT" 13 8, 12 4; 0x22b "2INT" 12 4, 12 4;
     0x22c "SHORT_INT" 11 2, 12 4; 0x22d "LONG_DOUBLE_INT" 35 16, 12 4; 0x230 "2REAL" 32 4, 32 4; 0x231 "2DOUBLE_PRECISION" 33 8, 33 8;
     0x232 "2INTEGER" 12 4, 12 4; 0x238 "C_BOOL" 50 1; 0x239 "CXX_BOOL" 50 1; 0x23c "WCHAR" 62 4; 0x240 "INT8_T" 10 1; 0x241 "UINT8_T" 20 1;
-    0x243 "CHAR" 60 1; 0x244 "SIGNED_CHAR" 10 1; 0x245 "UNSIGNED_CHAR" 20 1; 0x247 "BYTE" 2 1; 0x248 "INT16_T" 11 2; 0x249 "UINT16_T" 21 2;
+    0x243 "CHAR" 60 1; 0x244 "SIGNED_CHAR" 10 1; 0x245 "UNSIGNED_CHAR" 20 1; 0x247 "BYTE" 20 1; 0x248 "INT16_T" 11 2; 0x249 "UINT16_T" 21 2;
     0x250 "INT32_T" 12 4; 0x251 "UINT32_T" 22 4; 0x258 "INT64_T" 13 8; 0x259 "UINT64_T" 23 8; 0x2c0 "LOGICAL1" 50 1; 0x2c1 "INTEGER1" 10 1;
     0x2c8 "LOGICAL2" 51 2; 0x2c9 "INTEGER2" 11 2; 0x2ca "REAL2" 31 2; 0x2d0 "LOGICAL4" 52 4; 0x2d1 "INTEGER4" 12 4; 0x2d2 "REAL4" 32 4;
     0x2d3 "COMPLEX4" 42 4; 0x2d8 "LOGICAL8" 53 8; 0x2d9 "INTEGER8" 13 8; 0x2da "REAL8" 33 8; 0x2db "COMPLEX8" 43 8; 0x2e0 "LOGICAL16" 54 16;
@@ -91,7 +91,7 @@ mod combiner {
 pub struct Datatypes(HashMap<usize, Arc<TypeFacts>>);
 
 /// Parts of a type, as MPI_Type_get_contents returns them.
-struct Contents {
+struct TypeContents {
     combiner: c_int,
     /// Number of dimensions of a subarray.
     dimensions: usize,
@@ -148,13 +148,13 @@ impl Datatypes {
     }
 }
 
-fn predefined(known: &Predefined, extent: i64) -> TypeFacts {
+fn predefined(known: &PredefinedClass, extent: i64) -> TypeFacts {
     let elements = known.classes.iter().map(|&(class, _)| TypeSignature::element(class)).collect();
     let mut offset = 0;
     let block = |&(_, length): &(u8, i64)| {
         // C aligns the second member of a pair to its size, which is at most the first one's.
         offset = (offset + length - 1) / length * length;
-        let block = ByteRange { offset, length };
+        let block = MemoryRange { offset, length };
         offset += length;
         block
     };
@@ -163,7 +163,7 @@ fn predefined(known: &Predefined, extent: i64) -> TypeFacts {
     TypeFacts { signature, blocks: Some(blocks), extent }
 }
 
-fn contents(handle: usize) -> Option<Contents> {
+fn contents(handle: usize) -> Option<TypeContents> {
     let (mut ints, mut addresses, mut counts, mut types, mut combiner) =
         (0i64, 0i64, 0i64, 0i64, 0 as c_int);
     // SAFETY: the results are local variables and arrays of the sizes that the library has returned.
@@ -203,7 +203,13 @@ fn contents(handle: usize) -> Option<Contents> {
             }
             true => integers.into_iter().map(i64::from).collect(),
         };
-        (code == 0).then_some(Contents { combiner, dimensions, counts: all, places, types: inner })
+        (code == 0).then_some(TypeContents {
+            combiner,
+            dimensions,
+            counts: all,
+            places,
+            types: inner,
+        })
     }
 }
 
@@ -215,7 +221,7 @@ struct Part {
 }
 
 /// Returns the parts of a type; `None` for types whose places are not computed.
-fn parts(contents: &Contents, of: &[Arc<TypeFacts>]) -> Option<Vec<Part>> {
+fn parts(contents: &TypeContents, of: &[Arc<TypeFacts>]) -> Option<Vec<Part>> {
     let (c, extent) = (&contents.counts, of.first()?.extent);
     let part = |place, count| Part { place, count, inner: 0 };
     // Places in bytes are addresses, or behind the counts.
@@ -253,7 +259,7 @@ fn parts(contents: &Contents, of: &[Arc<TypeFacts>]) -> Option<Vec<Part>> {
 }
 
 /// Returns the signature of a type.
-fn signature(contents: &Contents, of: &[Arc<TypeFacts>]) -> Option<TypeSignature> {
+fn signature(contents: &TypeContents, of: &[Arc<TypeFacts>]) -> Option<TypeSignature> {
     if contents.combiner == combiner::SUBARRAY {
         let dims = contents.dimensions;
         let sizes = contents.counts.get(dims..2 * dims)?;
@@ -265,14 +271,15 @@ fn signature(contents: &Contents, of: &[Arc<TypeFacts>]) -> Option<TypeSignature
 }
 
 /// Returns the memory of a type.
-fn blocks(contents: &Contents, of: &[Arc<TypeFacts>]) -> Option<Vec<ByteRange>> {
+fn blocks(contents: &TypeContents, of: &[Arc<TypeFacts>]) -> Option<Vec<MemoryRange>> {
     let mut all = Vec::new();
     for part in parts(contents, of)? {
         let inner = &of[part.inner];
         let blocks = inner.blocks.as_ref()?;
         let whole = repeated(blocks, inner.extent, part.count)?;
-        let shifted =
-            whole.into_iter().map(|block| ByteRange { offset: block.offset + part.place, ..block });
+        let shifted = whole
+            .into_iter()
+            .map(|block| MemoryRange { offset: block.offset + part.place, ..block });
         all.extend(shifted);
         if all.len() > 4 * MAX_BLOCKS {
             return None;
@@ -282,24 +289,25 @@ fn blocks(contents: &Contents, of: &[Arc<TypeFacts>]) -> Option<Vec<ByteRange>> 
 }
 
 /// Returns the memory of `count` elements; `None` if there are too many blocks.
-pub fn repeated(blocks: &[ByteRange], extent: i64, count: i64) -> Option<Vec<ByteRange>> {
-    if let [ByteRange { offset, length }] = *blocks
+pub fn repeated(blocks: &[MemoryRange], extent: i64, count: i64) -> Option<Vec<MemoryRange>> {
+    if let [MemoryRange { offset, length }] = *blocks
         && length == extent
     {
-        return Some(vec![ByteRange { offset, length: length * count.max(0) }]);
+        return Some(vec![MemoryRange { offset, length: length * count.max(0) }]);
     }
     if blocks.len() as i64 * count > MAX_BLOCKS as i64 {
         return None;
     }
-    let at = |i: i64| blocks.iter().map(move |b| ByteRange { offset: b.offset + i * extent, ..*b });
+    let at =
+        |i: i64| blocks.iter().map(move |b| MemoryRange { offset: b.offset + i * extent, ..*b });
     Some(merged((0..count.max(0)).flat_map(at).collect()))
 }
 
 /// Sorts blocks, joins neighbors, and leaves out empty blocks.
-fn merged(mut blocks: Vec<ByteRange>) -> Vec<ByteRange> {
+fn merged(mut blocks: Vec<MemoryRange>) -> Vec<MemoryRange> {
     blocks.retain(|block| block.length > 0);
     blocks.sort();
-    let mut out: Vec<ByteRange> = Vec::with_capacity(blocks.len());
+    let mut out: Vec<MemoryRange> = Vec::with_capacity(blocks.len());
     for block in blocks {
         match out.last_mut() {
             Some(last) if last.offset + last.length >= block.offset => {
@@ -316,8 +324,8 @@ fn merged(mut blocks: Vec<ByteRange>) -> Vec<ByteRange> {
 mod tests {
     use super::*;
 
-    fn block(offset: i64, length: i64) -> ByteRange {
-        ByteRange { offset, length }
+    fn block(offset: i64, length: i64) -> MemoryRange {
+        MemoryRange { offset, length }
     }
 
     #[test]

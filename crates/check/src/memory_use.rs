@@ -1,7 +1,7 @@
 //! Memory that operations use: which calls may not use the same memory at the same time (MPI 5.0, sections 3.7.2 and 6.12).
 
 use crate::call_site::CallSite;
-use crate::datatype::{ByteRange, TypeFacts, repeated};
+use crate::datatype::{MemoryRange, TypeFacts, repeated};
 use crate::function::{ArgumentDirection, CheckedCall};
 
 /// Access of an operation to memory.
@@ -15,7 +15,7 @@ pub enum MemoryAccess {
 #[derive(Clone, Debug)]
 pub struct BufferRange {
     /// Absolute blocks, sorted.
-    pub blocks: Vec<ByteRange>,
+    pub blocks: Vec<MemoryRange>,
     pub access: MemoryAccess,
     /// Name of the parameter.
     pub parameter: &'static str,
@@ -133,9 +133,9 @@ pub fn range(
     let piece = |count: i64, shift: i64| {
         let blocks = repeated(blocks, facts.extent, count)?;
         let start = address + shift * facts.extent;
-        Some(blocks.into_iter().map(move |b| ByteRange { offset: b.offset + start, ..b }))
+        Some(blocks.into_iter().map(move |b| MemoryRange { offset: b.offset + start, ..b }))
     };
-    let mut blocks: Vec<ByteRange> = match elements {
+    let mut blocks: Vec<MemoryRange> = match elements {
         ElementCount::Plain(count) => piece(*count, 0)?.collect(),
         ElementCount::Vector(pieces) => {
             let pieces = pieces.iter().map(|&(count, shift)| piece(count, shift));
@@ -157,7 +157,8 @@ mod tests {
     use super::*;
 
     fn range(access: MemoryAccess, blocks: &[(i64, i64)]) -> BufferRange {
-        let blocks = blocks.iter().map(|&(offset, length)| ByteRange { offset, length }).collect();
+        let blocks =
+            blocks.iter().map(|&(offset, length)| MemoryRange { offset, length }).collect();
         BufferRange { blocks, access, parameter: "buf" }
     }
 

@@ -43,7 +43,7 @@ pub struct CallRecord {
     pub first: u32,
     pub root: i32,
     pub operator: u64,
-    /// Number of the collective operation in its communicator, or of the send in its process.
+    /// Number of the collective operation among the blocking or nonblocking operations of its communicator, or of the send in its process.
     pub sequence: u64,
 }
 
@@ -97,8 +97,8 @@ pub struct CommFacts {
     /// The shadow communicator.
     pub shadow: usize,
     pub is_inter: bool,
-    /// Number of collective operations so far.
-    pub collectives: u64,
+    /// Numbers of blocking and persistent, and of nonblocking collective operations so far. The library matches them apart.
+    pub collectives: [u64; 2],
     receives: VecDeque<ShadowReceive>,
     /// Records that have arrived, by source and tag.
     queues: HashMap<(i64, i64), VecDeque<CallRecord>>,
@@ -121,7 +121,7 @@ impl CommFacts {
         CommFacts {
             shadow,
             is_inter: inter != 0,
-            collectives: 0,
+            collectives: [0; 2],
             receives: VecDeque::new(),
             queues: HashMap::new(),
         }

@@ -414,7 +414,7 @@ pub unsafe fn collective(
         let begun = with(|checker| {
             let ranges = ranges(checker, call);
             check_memory(checker, call, &ranges);
-            let comparison = comparison(checker, index, call, common);
+            let comparison = comparison(checker, index, call, timing, common);
             (checker.next_operation(), RequestPlan { ranges, comparison, ..RequestPlan::default() })
         });
         let Some((operation, mut plan)) = begun else { return forward(index, call.arguments) };
@@ -441,12 +441,14 @@ fn comparison(
     checker: &mut Checker,
     index: usize,
     call: &CheckedCall<'_>,
+    timing: Timing,
     common: CommonSignature,
 ) -> Option<Box<CollectiveComparison>> {
     let comm = call.handle("COMMUNICATOR")?;
     let facts = checker.comms.get_mut(&comm).filter(|facts| !facts.is_inter)?;
-    facts.collectives += 1;
-    let sequence = facts.collectives;
+    let count = &mut facts.collectives[usize::from(timing == Timing::Nonblocking)];
+    *count += 1;
+    let sequence = *count;
     let mut record = checker.record(index, call);
     record.sequence = sequence;
     record.root = call.named("root").unwrap_or(0) as i32;

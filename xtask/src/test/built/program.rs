@@ -29,7 +29,7 @@ pub(super) struct PackagedProgram {
     /// A folder whose files the program reads from its working directory. May be empty.
     pub data: &'static str,
     /// Checks a run, and returns what must be the same.
-    pub outcome: fn(&ProgramRun) -> Result<ProgramResult, String>,
+    pub outcome: fn(&PackagedRun) -> Result<ProgramResult, String>,
     /// Maximum difference of two numbers.
     pub tolerance: f64,
 }
@@ -52,13 +52,13 @@ impl PackagedProgram {
 }
 
 /// A run that has ended without an error.
-pub(super) struct ProgramRun {
+pub(super) struct PackagedRun {
     pub ranks: usize,
     pub output: String,
     pub folder: PathBuf,
 }
 
-impl ProgramRun {
+impl PackagedRun {
     /// Reads a file that the program wrote.
     pub fn file(&self, name: &str) -> Result<Vec<u8>, String> {
         let path = self.folder.join(name);
@@ -205,7 +205,7 @@ impl PlannedRun<'_> {
         let began = Instant::now();
         let output = run(program.command, ranks)?;
         let seconds = began.elapsed().as_secs_f64();
-        let outcome = (program.outcome)(&ProgramRun { ranks, output, folder })?;
+        let outcome = (program.outcome)(&PackagedRun { ranks, output, folder })?;
         Ok((outcome, seconds))
     }
 }
