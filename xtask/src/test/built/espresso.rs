@@ -1,6 +1,6 @@
 //! Quantum ESPRESSO, as Debian built it for Open MPI in Fortran: the total energy of silicon.
 
-use super::program::{PackagedProgram, ProgramResult, ProgramRun};
+use super::program::{PackagedProgram, PackagedRun, ProgramResult};
 
 /// Input of the program that makes a pseudopotential of silicon.
 const ATOM: &str = " &input
@@ -47,7 +47,7 @@ pub(super) const PROGRAMS: &[PackagedProgram] = &[PackagedProgram {
 }];
 
 /// Returns the total energy, if the calculation has converged.
-fn energy(run: &ProgramRun) -> Result<ProgramResult, String> {
+fn energy(run: &PackagedRun) -> Result<ProgramResult, String> {
     let line = run.output.lines().find_map(|line| line.strip_prefix("!    total energy"));
     let number = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     match number {

@@ -1,6 +1,6 @@
 //! HPC Challenge, as Debian built it for Open MPI: all of its parts check their results, and the summary has the same entries.
 
-use super::program::{PackagedProgram, ProgramResult, ProgramRun};
+use super::program::{PackagedProgram, PackagedRun, ProgramResult};
 
 /// A small problem, on a grid of all ranks.
 const INPUT: &str = "HPLinpack benchmark input file
@@ -67,7 +67,7 @@ const REPORTS: [&str; 2] = [
 const FFT_MISTAKE: f64 = 1e-14;
 
 /// Checks the report. Returns the names of the summary's entries.
-fn summary(run: &ProgramRun) -> Result<ProgramResult, String> {
+fn summary(run: &PackagedRun) -> Result<ProgramResult, String> {
     let report = run.file("hpccoutf.txt")?;
     let report = String::from_utf8_lossy(&report);
     let entries: Vec<(&str, &str)> = report

@@ -1,7 +1,7 @@
 //! Intel's MPI benchmarks, which were built with Intel MPI and have MPICH's ABI: each benchmark runs to its end.
 
 use super::places::BuiltFor;
-use super::program::{PackagedProgram, ProgramResult, ProgramRun};
+use super::program::{PackagedProgram, PackagedRun, ProgramResult};
 use std::collections::BTreeSet;
 
 /// Makes the entry of a program of benchmarks, with its further arguments.
@@ -21,7 +21,7 @@ pub(super) const PROGRAMS: &[PackagedProgram] =
     &[benchmarks!("IMB-MPI1"), benchmarks!("IMB-NBC"), benchmarks!("IMB-RMA")];
 
 /// Returns the names of the benchmarks that ran, with the number of lines of each that has times.
-fn finished(run: &ProgramRun) -> Result<ProgramResult, String> {
+fn finished(run: &PackagedRun) -> Result<ProgramResult, String> {
     let end = "# All processes entering MPI_Finalize";
     let names = run.output.lines().filter_map(|line| line.strip_prefix("# Benchmarking "));
     // A benchmark runs on several numbers of ranks.

@@ -1,6 +1,6 @@
 //! LAMMPS, as Debian built it for Open MPI: a melt must have the same temperatures, energies and pressures.
 
-use super::program::{PackagedProgram, ProgramResult, ProgramRun};
+use super::program::{PackagedProgram, PackagedRun, ProgramResult};
 
 /// A crystal of 4,000 atoms that melts.
 const MELT: &str = "units lj
@@ -31,7 +31,7 @@ pub(super) const PROGRAMS: &[PackagedProgram] = &[PackagedProgram {
 }];
 
 /// Returns the numbers of the table of temperatures, energies and pressures.
-fn thermo(run: &ProgramRun) -> Result<ProgramResult, String> {
+fn thermo(run: &PackagedRun) -> Result<ProgramResult, String> {
     let rows = run.output.lines().skip_while(|line| !line.starts_with("Step")).skip(1);
     let rows: Vec<_> = rows.take_while(|line| !line.starts_with("Loop time")).collect();
     let numbers = rows.iter().flat_map(|row| row.split_whitespace()).map(str::parse);

@@ -1,7 +1,7 @@
 //! Debian's modules of Python that were built with Open MPI: mpi4py's suite, parallel HDF5 files and a solver of PETSc.
 
 use super::super::python::ran;
-use super::program::{PackagedProgram, ProgramResult, ProgramRun};
+use super::program::{PackagedProgram, PackagedRun, ProgramResult};
 
 /// Folders of Debian's modules.
 const MODULES: (&str, &str) = ("PYTHONPATH", "{debian}/usr/lib/python3/dist-packages");
@@ -77,7 +77,7 @@ const SKIPS: [(&str, usize); 8] = [
 const OPEN_MPI: (&str, usize) = ("openmpi", 2);
 
 /// Checks the number of tests that ran, and the reasons of the skipped tests.
-fn suite(run: &ProgramRun) -> Result<ProgramResult, String> {
+fn suite(run: &PackagedRun) -> Result<ProgramResult, String> {
     let (output, count) = (&run.output, ran(&run.output));
     if count < 1350 || !output.contains("all skips are named") {
         return Err(format!("only {count} tests ran:\n{output}"));
@@ -94,7 +94,7 @@ fn suite(run: &ProgramRun) -> Result<ProgramResult, String> {
 }
 
 /// Returns the bytes of the file, and what a serial program reads from it.
-fn file(run: &ProgramRun) -> Result<ProgramResult, String> {
+fn file(run: &PackagedRun) -> Result<ProgramResult, String> {
     let text = run.output.lines().filter(|line| line.starts_with("read ")).collect::<String>();
     if text.is_empty() {
         return Err(format!("h5py reads nothing:\n{}", run.output));
@@ -106,7 +106,7 @@ fn file(run: &ProgramRun) -> Result<ProgramResult, String> {
 const RESIDUAL: f64 = 4e-7;
 
 /// Returns the number of iterations and the norm of the solution.
-fn solved(run: &ProgramRun) -> Result<ProgramResult, String> {
+fn solved(run: &PackagedRun) -> Result<ProgramResult, String> {
     let line = run.output.lines().find_map(|line| line.strip_prefix("converged "));
     let words: Vec<_> = line.unwrap_or_default().split_whitespace().collect();
     let number = |place: usize| words.get(place).and_then(|word| word.parse::<f64>().ok());

@@ -2,7 +2,7 @@
 //! library add nothing.
 
 use super::places::BuiltFor;
-use super::program::{PackagedProgram, ProgramResult, ProgramRun};
+use super::program::{PackagedProgram, PackagedRun, ProgramResult};
 
 /// Makes the entry of a test program, which needs several ranks if it is of PBLAS: the program, its folder of data, the least number of checks that pass on
 /// four ranks, and the numbers of ranks.
@@ -48,7 +48,7 @@ pub(super) const SOAK: &[PackagedProgram] = &[
 ];
 
 /// Counts passed and failed checks. The families of programs print them in different forms.
-fn checked(run: &ProgramRun, least: usize) -> Result<ProgramResult, String> {
+fn checked(run: &PackagedRun, least: usize) -> Result<ProgramResult, String> {
     let (mut passed, mut failed) = (0, 0);
     for line in run.output.lines() {
         let words: Vec<_> = line.split_whitespace().collect();
