@@ -9,6 +9,7 @@ mod book;
 mod bound_ranks;
 mod built;
 mod c_programs;
+mod checking_mode;
 mod checks;
 pub(crate) mod cluster;
 mod copies;

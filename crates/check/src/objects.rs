@@ -7,7 +7,8 @@ use std::collections::HashMap;
 /// Highest handle of a predefined object.
 const LAST_PREDEFINED: usize = 0xfff;
 
-/// Kinds of objects in the standard's tables, each with a noun for reports.
+/// Kinds of objects in the standard's tables, each with a noun for reports. Info objects hold no resources of the network, and programs
+/// often leave them.
 const KINDS: &[(&str, &str)] = &[
     ("COMMUNICATOR", "communicator"),
     ("DATATYPE", "datatype"),
@@ -15,7 +16,6 @@ const KINDS: &[(&str, &str)] = &[
     ("OPERATION", "operator"),
     ("WINDOW", "window"),
     ("FILE", "file"),
-    ("INFO", "info object"),
     ("ERRHANDLER", "error handler"),
     ("SESSION", "session"),
 ];

@@ -25,6 +25,12 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "",
         "Seconds after which mpiexec reports where each rank waits and ends the job.",
     ],
+    ["WEFT_CHECK", "0", "1 names errors in a program's MPI calls, as mpiexec -check does."],
+    [
+        "WEFT_CHECK_REPORT",
+        "",
+        "File to which findings of the checks are appended, as lines of JSON.",
+    ],
     [
         "WEFT_DEADLOCK",
         "end",

@@ -5,7 +5,7 @@ use super::c_programs::{compile, folder, one, plan};
 use super::lanes::two_at_a_time;
 use super::tally::Tally;
 use super::tools::quiet;
-use super::{alike, bound_ranks, deadlocks, open_files};
+use super::{alike, bound_ranks, checking_mode, deadlocks, open_files};
 use crate::root;
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,8 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     alike::run(prefix, tally)?;
     bound_ranks::run(prefix, tally)?;
     open_files::run(prefix, tally)?;
-    deadlocks::run(prefix, tally)
+    deadlocks::run(prefix, tally)?;
+    checking_mode::run(prefix, tally)
 }
 
 /// Tests a library that is not in the folder of its installation, if PATH contains no folder of the installation. The mpiexec that

@@ -148,10 +148,18 @@ pub unsafe fn free(index: usize, call: &CheckedCall<'_>) -> c_int {
     let pointer = call.arguments[0] as *const usize;
     // SAFETY: the parameter points to a handle, as MPI requires of the program.
     let handle = if pointer.is_null() { MPI_REQUEST_NULL } else { unsafe { *pointer } };
-    // SAFETY: the caller promises it.
-    let code = unsafe { forward(index, call.arguments) };
+    let (mut flag, mut status) = (0 as c_int, RawStatus::default());
+    // SAFETY: the caller promises it; the results are local variables.
+    let (code, is_cancelled) = unsafe {
+        mpi!(MPI_Request_get_status(handle, &raw mut flag, status.as_mut_ptr()));
+        let is_cancelled = flag != 0 && is_cancelled(status.as_ptr() as usize);
+        (forward(index, call.arguments), is_cancelled)
+    };
     if code == 0 {
         with(|checker| {
+            if is_cancelled {
+                checker.retract_request(handle, pointer as usize);
+            }
             // Nobody knows when the operation is complete, so its memory is no longer looked at.
             checker.forget_request(handle, pointer as usize);
         });
@@ -160,6 +168,15 @@ pub unsafe fn free(index: usize, call: &CheckedCall<'_>) -> c_int {
 }
 
 impl Checker {
+    /// Takes back the record of a request's send, which was cancelled.
+    fn retract_request(&mut self, handle: usize, variable: usize) {
+        let request = self.requests.find(handle, variable);
+        let send = request.and_then(|request| Some((request.send.clone()?, request.operation)));
+        if let Some((send, operation)) = send {
+            self.retract(&send, operation);
+        }
+    }
+
     /// Removes a request whose message is not compared.
     fn forget_request(&mut self, handle: usize, variable: usize) {
         let Some((request, _)) = self.requests.remove(handle, variable) else { return };
