@@ -3,9 +3,7 @@
 
 use super::c_programs::{compile, folder};
 use super::lanes::two_at_a_time;
-use super::python;
 use super::tally::Tally;
-use super::tools::quiet;
 use crate::root;
 use std::fs;
 use std::path::Path;
@@ -63,10 +61,6 @@ const KINDS: &[(&str, &[&str])] = &[
     ("", &["messages", "wildcards", "cancelled_receive", "collectives", "objects"]),
 ];
 
-/// Files of mpi4py's suite that run in the mode without a report.
-const SUITE: &[&str] =
-    &["test_p2p_buf", "test_p2p_obj", "test_p2p_buf_matched", "test_cco_buf", "test_request"];
-
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let source = root().join("tests/check/kinds.c");
     let program = folder()?.join("check-kinds");
@@ -91,20 +85,6 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     results.into_iter().collect::<Result<(), String>>()?;
     println!("ok   {} programs in the checking mode", kinds.len());
     tally.passed += kinds.len();
-    Ok(())
-}
-
-/// Runs parts of mpi4py's suite in the mode. The library must name nothing.
-pub fn suite(prefix: &Path, python: &Path, sdist: &Path, tally: &mut Tally) -> Result<(), String> {
-    let mut command = python::on(prefix, 2, python);
-    command.args(python::suite_words(sdist, SUITE)).env("WEFT_CHECK", "1");
-    let output = quiet(&mut python::merged(command))?;
-    let ran = python::ran(&output);
-    if ran < 100 || output.contains("weft check:") {
-        return Err(format!("mpi4py's suite in the checking mode: {ran} tests ran\n{output}"));
-    }
-    println!("ok   {ran} tests of mpi4py in the checking mode");
-    tally.passed += ran;
     Ok(())
 }
 

@@ -17,8 +17,8 @@ use std::time::Instant;
 /// Files of mpi4py's test suite that use Numba's arrays for GPUs. Numba simulates the GPU here.
 const NUMBA: &[&str] = &["test_msgspec"];
 
-/// Number of ranks for the mpi4py that MPICH's wrapper built, with NumPy's arrays, which repeat each test with other buffers. The
-/// soak test uses other numbers of ranks.
+/// Number of ranks for the soak test of the mpi4py that MPICH's wrapper built, with NumPy's arrays, which repeat each test with other
+/// buffers.
 const NUMPY_RANKS: usize = 2;
 
 pub fn run(tally: &mut Tally) -> Result<(), String> {
@@ -30,15 +30,13 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
         let ours = mpi4py(&prefix).and_then(|ours| beside(&prefix, &ours, tally).map(|()| ours));
         (ours, mpich.join().expect("it returns its errors"))
     });
-    let (Mpi4py { python: ours, sdist }, mpich) = (ours?, mpich?);
+    let (Mpi4py { python: ours, .. }, mpich) = (ours?, mpich?);
     for (name, python) in [("our mpicc", &ours), ("MPICH's mpicc", &mpich)] {
         for ranks in [1, 2, 4, 16] {
             benchmarks(&prefix, python, ranks, tally)?;
             println!("mpi4py built by {name}: helloworld and ringtest on {ranks} ranks");
         }
     }
-    // Runs the binary that MPICH's wrapper built. Here the binary uses our library.
-    tally.passed += suite(&prefix, &mpich, &sdist, NUMPY_RANKS, Numpy::With, &[])?;
     programs(&prefix, &ours, tally)?;
     answer(&prefix, &mpich_library(&folder, &folder.join("mpich")), tally)?;
     if let Some(intel) = intel_library() {
@@ -53,6 +51,9 @@ pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     for (ranks, numpy) in [(1, Numpy::With), (3, Numpy::With), (4, Numpy::Without)] {
         tally.passed += suite(prefix, &mpi4py.python, &mpi4py.sdist, ranks, numpy, &[])?;
     }
+    // Runs the binary that MPICH's wrapper built. Here the binary uses our library.
+    let mpich = environment_mpich(&folder()?)?;
+    tally.passed += suite(prefix, &mpich, &mpi4py.sdist, NUMPY_RANKS, Numpy::With, &[])?;
     super::built::soak(prefix, tally)?;
     super::rotation::run(prefix, &mpi4py, tally)
 }

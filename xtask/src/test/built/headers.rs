@@ -30,7 +30,7 @@ struct PeerWrapper {
 }
 
 const PEERS: [PeerWrapper; 2] = [
-    PeerWrapper { name: "mpich", column: 2, left_out: MPICH_LEFT_OUT, ranks: 5, least: 100 },
+    PeerWrapper { name: "mpich", column: 2, left_out: MPICH_LEFT_OUT, ranks: 3, least: 100 },
     PeerWrapper { name: "openmpi", column: 4, left_out: OPEN_MPI_LEFT_OUT, ranks: 2, least: 60 },
 ];
 
