@@ -26,7 +26,7 @@ class Weft(Package):
     depends_on("c", type=("build", "run"))
     depends_on("cxx", type=("build", "run"))
     depends_on("fortran", type=("build", "run"), when="+fortran")
-    depends_on("rust@1.89:", type="build")
+    depends_on("rust@1.90:", type="build")
     depends_on("libfabric", type="run", when="+libfabric")
     depends_on("rdma-core", type="run", when="+verbs")
 
