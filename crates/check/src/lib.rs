@@ -5,7 +5,7 @@
 //! ranks compare on communicators of its own (`shadow`).
 //!
 //! The entry points, and what is known of their parameters, are generated from the standard's tables. A call is described by a
-//! [`CheckedCall`]; its function has a [`CallRole`](role::CallRole), and the checks of a role are in `checker`.
+//! `CheckedCall`; its function has a `CallRole`, and the checks of a role are in `checker`.
 
 mod call_site;
 mod checker;
