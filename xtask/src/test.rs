@@ -107,7 +107,8 @@ pub struct SoakArgs {
     #[arg(long)]
     fortran: bool,
     /// Run only mpi4py's tests: with NumPy on one and three ranks, with modules that were built with other MPI libraries, and
-    /// collective operations with each algorithm in turn; and ScaLAPACK's longer tests.
+    /// collective operations with each algorithm in turn; and further packaged programs: ScaLAPACK's longer tests, OpenFOAM, CP2K and
+    /// GROMACS.
     #[arg(long)]
     python: bool,
     /// Run only tests of packages that take long: the steps of the containers' recipes, an installation by EasyBuild, and a wheel for

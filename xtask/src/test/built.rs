@@ -2,14 +2,17 @@
 //! and programs of Debian and of Intel, which must compute what they compute with the MPI library that they were built for.
 
 mod cost;
+mod cp2k;
 mod cxx;
 mod espresso;
 pub(super) mod fortran;
+mod gromacs;
 pub(super) mod headers;
 mod hpcc;
 mod imb;
 mod lammps;
 mod names;
+mod openfoam;
 mod places;
 mod program;
 mod python;
@@ -21,7 +24,7 @@ use places::PackageFolders;
 use program::PackagedProgram;
 use std::path::Path;
 
-/// All packaged programs, by family. The soak test has more.
+/// All packaged programs, by family.
 const FAMILIES: [&[PackagedProgram]; 6] = [
     lammps::PROGRAMS,
     hpcc::PROGRAMS,
@@ -31,9 +34,13 @@ const FAMILIES: [&[PackagedProgram]; 6] = [
     imb::PROGRAMS,
 ];
 
+/// Packaged programs of the soak, by family.
+const SOAK_FAMILIES: [&[PackagedProgram]; 5] =
+    [scalapack::SOAK, python::SOAK, openfoam::SOAK, cp2k::SOAK, gromacs::SOAK];
+
 pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
-    let results = [headers::run(&prefix, tally), packaged(&prefix, &FAMILIES, tally)];
+    let results = [headers::run(&prefix, tally), packaged(&prefix, tally)];
     let failed: Vec<_> = results.into_iter().filter_map(Result::err).collect();
     if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
 }
@@ -41,46 +48,53 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 /// Runs what takes too long for the stage: mpi4py's suite on other numbers of ranks, and further programs.
 pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     wheel::soak(prefix, tally)?;
-    packaged(prefix, &[scalapack::SOAK, python::SOAK], tally)
+    compare(&PackageFolders::new(prefix)?.with_soak(), &SOAK_FAMILIES, tally)
+}
+
+/// Runs the stage's packaged programs.
+fn packaged(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    compare(&PackageFolders::new(prefix)?, &FAMILIES, tally)
 }
 
 /// Runs packaged programs that are not installed on this machine: their packages are unpacked in `target/test-built`.
-fn packaged(
-    prefix: &Path,
+fn compare(
+    folders: &PackageFolders,
     families: &[&[PackagedProgram]],
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let folders = PackageFolders::new(prefix)?;
     let programs: Vec<_> = families.iter().flat_map(|family| family.iter()).collect();
-    program::compare(&folders, &programs, tally)
+    program::compare(folders, &programs, tally)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Runs `programs` with the installation in target/weft.
-    fn with_installation(families: &[&[PackagedProgram]]) {
+    /// Runs programs of `families` with the installation in target/weft. `BUILT_FAMILY`, the number of a family's place in the list,
+    /// chooses one family.
+    fn with_installation(folders: &PackageFolders, families: &[&[PackagedProgram]]) {
         let mut tally = Tally::default();
-        packaged(&crate::demo::prefix(), families, &mut tally).unwrap();
+        let place = std::env::var("BUILT_FAMILY").ok().map(|place| place.parse::<usize>().unwrap());
+        let chosen = place.map_or(families, |place| &families[place..=place]);
+        compare(folders, chosen, &mut tally).unwrap();
         println!("{} passed, not run: {:?}", tally.passed, tally.not_run);
         assert!(tally.passed > 0 || !tally.not_run.is_empty());
+    }
+
+    fn folders() -> PackageFolders {
+        PackageFolders::new(&crate::demo::prefix()).unwrap()
     }
 
     #[test]
     #[ignore = "a part of cargo xtask test --only built, which installs the library"]
     fn packaged_programs() {
-        // A family can be chosen: the number of its place in the list.
-        match std::env::var("BUILT_FAMILY").ok().map(|place| place.parse::<usize>().unwrap()) {
-            Some(place) => with_installation(&FAMILIES[place..=place]),
-            None => with_installation(&FAMILIES),
-        }
+        with_installation(&folders(), &FAMILIES);
     }
 
     #[test]
     #[ignore = "a part of cargo xtask soak --python, which installs the library"]
-    fn packaged_programs_of_the_soak() {
-        with_installation(&[scalapack::SOAK, python::SOAK]);
+    fn programs_of_the_soak() {
+        with_installation(&folders().with_soak(), &SOAK_FAMILIES);
     }
 
     /// Useful during work on entry points.

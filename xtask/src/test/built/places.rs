@@ -40,6 +40,9 @@ const DEBIAN: [&str; 17] = [
     "quantum-espresso",
 ];
 
+/// Packages of Debian 12 with programs of the soak alone, which are large.
+const DEBIAN_SOAK: [&str; 4] = ["openfoam", "cp2k", "cp2k-data", "gromacs"];
+
 /// Packages that the programs need as modules of Python, which may be installed for Debian's Python only.
 const DEBIAN_PYTHON: [&str; 4] =
     ["python3-mpi4py", "python3-numpy", "python3-petsc4py-real3.18", "python3-h5py-serial"];
@@ -56,25 +59,34 @@ pub(super) struct PackageFolders {
     /// Folder in which programs run.
     pub work: PathBuf,
     debian: Result<PathBuf, String>,
+    /// Unpacked packages of the soak.
+    soak: Result<PathBuf, String>,
     intel: Result<PathBuf, String>,
     python: Result<PathBuf, String>,
     mpi4py: Result<PathBuf, String>,
 }
 
 impl PackageFolders {
-    /// Downloads the packages, unless an earlier run has done so.
+    /// Downloads the packages, unless an earlier run has done so. The soak's packages are not among them.
     pub fn new(prefix: &Path) -> Result<PackageFolders, String> {
         let work = root().join("target/test-built");
-        let last = |reason: String| reason.lines().last().unwrap_or_default().to_owned();
         let names: Vec<_> = DEBIAN.into_iter().chain(DEBIAN_PYTHON).collect();
         Ok(PackageFolders {
             prefix: prefix.to_owned(),
-            debian: debian::unpacked(&work, &names).map_err(last),
-            intel: intel(&work).map_err(last),
+            debian: debian::unpacked(&work, &names).map_err(last_line),
+            soak: Err("only the soak unpacks the package".to_owned()),
+            intel: intel(&work).map_err(last_line),
             python: python(),
-            mpi4py: source(&work).map_err(last),
+            mpi4py: source(&work).map_err(last_line),
             work,
         })
+    }
+
+    /// Downloads the soak's packages, too.
+    pub fn with_soak(self) -> PackageFolders {
+        // Another folder, so that the stage does not download its packages again.
+        let soak = debian::unpacked(&self.work.join("soak"), &DEBIAN_SOAK).map_err(last_line);
+        PackageFolders { soak, ..self }
     }
 
     /// Returns a word of a command or a value of a variable, in which names of folders stand in braces.
@@ -84,6 +96,7 @@ impl PackageFolders {
     pub fn word(&self, word: &str) -> Result<String, String> {
         let folders = [
             ("{debian}", &self.debian),
+            ("{soak}", &self.soak),
             ("{intel}", &self.intel),
             ("{python}", &self.python),
             ("{mpi4py}", &self.mpi4py),
@@ -153,13 +166,22 @@ impl PackageFolders {
     /// Returns the folders of Debian's libraries. Installed packages would have links to the libraries for linear algebra.
     fn libraries(&self) -> Result<OsString, String> {
         let folder = self.debian()?.join("usr").join(TRIPLET);
-        let folders = [folder.clone(), folder.join("blas"), folder.join("lapack")];
+        let mut folders = vec![folder.clone(), folder.join("blas"), folder.join("lapack")];
+        if let Ok(soak) = &self.soak {
+            // OpenFOAM's libraries lie in usr/lib.
+            folders.extend([soak.join("usr").join(TRIPLET), soak.join("usr/lib")]);
+        }
         std::env::join_paths(folders).map_err(|e| e.to_string())
     }
 }
 
 /// Folder of Debian's libraries in `usr`.
 const TRIPLET: &str = "lib/x86_64-linux-gnu";
+
+/// Returns the last line of an error.
+fn last_line(reason: String) -> String {
+    reason.lines().last().unwrap_or_default().to_owned()
+}
 
 /// Installs Intel MPI from PyPI. Returns the folder of the environment.
 fn intel(work: &Path) -> Result<PathBuf, String> {

@@ -24,7 +24,8 @@ pub(super) struct PackagedProgram {
     pub command: &'static [&'static str],
     /// Variables of the environment.
     pub settings: &'static [(&'static str, &'static str)],
-    /// Files for the program: names and texts. In a text, `{rows}` and `{columns}` are the sides of a grid of all ranks.
+    /// Files for the program: names and texts. In a text, `{ranks}` is the number of ranks, and `{rows}` and `{columns}` are the sides
+    /// of a grid of all ranks. A name may have folders.
     pub files: &'static [(&'static str, &'static str)],
     /// A folder whose files the program reads from its working directory. May be empty.
     pub data: &'static str,
@@ -233,7 +234,10 @@ fn prepare(
     for (name, text) in program.files {
         let text = text.replace("{rows}", &rows.to_string());
         let text = text.replace("{columns}", &(ranks / rows).to_string());
-        fs::write(folder.join(name), text).map_err(failed)?;
+        let text = text.replace("{ranks}", &ranks.to_string());
+        let path = folder.join(name);
+        path.parent().map_or(Ok(()), fs::create_dir_all).map_err(failed)?;
+        fs::write(path, text).map_err(failed)?;
     }
     Ok(())
 }
