@@ -25,7 +25,7 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "",
         "Seconds after which mpiexec reports where each rank waits and ends the job.",
     ],
-    ["WEFT_CHECK", "0", "1 names errors in a program's MPI calls, as mpiexec -check does."],
+    ["WEFT_CHECK", "0", "Checks of a program's MPI calls: 1 names errors, as mpiexec -check does."],
     [
         "WEFT_CHECK_REPORT",
         "",
