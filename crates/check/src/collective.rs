@@ -7,7 +7,6 @@ use crate::function::CheckedCall;
 use crate::library::mpi;
 use crate::role::CommonSignature;
 use crate::shadow::{CallRecord, CommFacts, RECORD};
-use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
 const MPI_BYTE: usize = 0x247;
@@ -156,11 +155,4 @@ pub fn describe(record: &CallRecord) -> String {
         text += &format!(", {}", record.describe());
     }
     text
-}
-
-/// Sets the signature of a record.
-pub fn set_signature(record: &mut CallRecord, signature: Option<&TypeSignature>) {
-    if let Some(signature) = signature {
-        record.set_signature(signature);
-    }
 }

@@ -3,9 +3,6 @@
 use crate::call_site::CallSite;
 use std::ffi::{CStr, c_int};
 
-/// Maximum number of parameters of a function.
-pub const MAX_PARAMETERS: usize = 14;
-
 /// Direction of a parameter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ArgumentDirection {

@@ -1,6 +1,5 @@
 //! The MPI library below: its functions by name.
 
-use crate::function::MAX_PARAMETERS;
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -74,7 +73,7 @@ impl LibraryFunction {
             self.address.store(function, Ordering::Relaxed);
         }
         // SAFETY: the caller promises it.
-        unsafe { call(function, arguments) }
+        unsafe { weft_client::call(function, arguments) as c_int }
     }
 }
 
@@ -89,30 +88,3 @@ macro_rules! mpi {
     }};
 }
 pub(crate) use mpi;
-
-/// Calls a function of C whose parameters are all of class INTEGER: integers, handles, pointers.
-///
-/// # Safety
-/// There is such a function at `address`, and the arguments meet its preconditions.
-pub unsafe fn call(address: usize, a: &[usize]) -> c_int {
-    const { assert!(MAX_PARAMETERS == 14) }
-    macro_rules! call {
-        ($($n:literal: $($i:literal)*;)*) => {
-            match a.len() {
-                $($n => {
-                    type F = unsafe extern "C" fn($(call!(@ $i)),*) -> c_int;
-                    // SAFETY: the caller promises it.
-                    unsafe { std::mem::transmute::<usize, F>(address)($(a[$i]),*) }
-                })*
-                n => unreachable!("no function has {n} parameters"),
-            }
-        };
-        (@ $i:literal) => { usize };
-    }
-    call! {
-        0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5;
-        7: 0 1 2 3 4 5 6; 8: 0 1 2 3 4 5 6 7; 9: 0 1 2 3 4 5 6 7 8; 10: 0 1 2 3 4 5 6 7 8 9;
-        11: 0 1 2 3 4 5 6 7 8 9 10; 12: 0 1 2 3 4 5 6 7 8 9 10 11;
-        13: 0 1 2 3 4 5 6 7 8 9 10 11 12; 14: 0 1 2 3 4 5 6 7 8 9 10 11 12 13;
-    }
-}

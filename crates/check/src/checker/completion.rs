@@ -16,7 +16,7 @@ use std::ffi::c_int;
 const MPI_UNDEFINED: i64 = -32766;
 
 /// A request that a call has completed.
-struct Completed {
+struct RequestPlaces {
     /// Its place in the array of requests.
     place: usize,
     /// Its place in the array of statuses.
@@ -66,21 +66,21 @@ pub unsafe fn complete(
         })
     };
     let is_done = is_wait || completion == RequestCompletion::Some || integer("flag") == Some(1);
-    let done: Vec<Completed> = match completion {
+    let done: Vec<RequestPlaces> = match completion {
         _ if code != 0 || !is_done => Vec::new(),
         RequestCompletion::One | RequestCompletion::All => {
-            (0..handles.len()).map(|i| Completed { place: i, status: i }).collect()
+            (0..handles.len()).map(|i| RequestPlaces { place: i, status: i }).collect()
         }
         RequestCompletion::Any => {
             let place = integer("indx").or(integer("index")).filter(|&i| i != MPI_UNDEFINED);
-            place.map(|i| Completed { place: i as usize, status: 0 }).into_iter().collect()
+            place.map(|i| RequestPlaces { place: i as usize, status: 0 }).into_iter().collect()
         }
         RequestCompletion::Some => {
             let n = integer("outcount").filter(|&n| n != MPI_UNDEFINED).unwrap_or(0);
             let indices = at("array_of_indices").unwrap_or(0) as *const c_int;
             // SAFETY: the call has set this number of indices.
             let place = |i: usize| unsafe { *indices.add(i) } as usize;
-            (0..n as usize).map(|i| Completed { place: place(i), status: i }).collect()
+            (0..n as usize).map(|i| RequestPlaces { place: place(i), status: i }).collect()
         }
     };
     if code != 0 {
@@ -92,7 +92,7 @@ pub unsafe fn complete(
             with(|checker| is_gone.then(|| checker.forget_request(handle, variable as usize)));
         }
     }
-    for Completed { place, status } in done {
+    for RequestPlaces { place, status } in done {
         let handle = handles[place];
         if handle == MPI_REQUEST_NULL {
             continue;

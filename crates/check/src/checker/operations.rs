@@ -455,9 +455,9 @@ fn comparison(
     record.operator = collective::operator(call);
     let is_root = call.named("root").is_some_and(|root| is_root(call, root));
     let part = if is_root { RootPart::Root } else { RootPart::Other };
-    if let Some(names) = collective::common_buffer(common, part) {
-        let signature = signature(checker, call, names);
-        collective::set_signature(&mut record, signature.as_ref());
+    let names = collective::common_buffer(common, part);
+    if let Some(signature) = names.and_then(|names| signature(checker, call, names)) {
+        record.set_signature(&signature);
     }
     let facts = checker.comms.get(&comm)?;
     Some(CollectiveComparison::new(facts, record, call.function.stem()))
