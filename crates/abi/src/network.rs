@@ -2,10 +2,12 @@
 
 use crate::constants::{MPI_ABI_SUBVERSION, MPI_ABI_VERSION};
 use crate::settings;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::Duration;
 use weft_bootstrap::{Fingerprint, slot_table};
 use weft_fabric_shm::ShmOptions;
+use weft_fabric_sim_client::SIMULATION_VARIABLE;
 use weft_fabric_verbs::Verbs;
 use weft_job_fabric::{FabricChoice, HostNetwork, JobFabricOptions};
 
@@ -52,6 +54,7 @@ fn parents() -> Option<&'static Parents> {
 pub fn job_fabric(lanes: usize) -> Result<JobFabricOptions, String> {
     let parents = parents().map(|parents| parents.network);
     Ok(JobFabricOptions {
+        simulation: std::env::var_os(SIMULATION_VARIABLE).map(PathBuf::from),
         shm: ShmOptions {
             cma: settings::number("WEFT_CMA")? != 0,
             copies: settings::copies()?,

@@ -421,4 +421,8 @@ impl<F: Fabric> weft_fabric::Simulated for FaultyFabric<F> {
     fn charge(&self, work: Work) {
         self.inner.charge(work);
     }
+
+    fn look(&self) {
+        self.inner.look();
+    }
 }

@@ -139,6 +139,16 @@ impl Cluster {
         self.state.borrow().now
     }
 
+    /// Returns true if an event is left, which [`Cluster::advance`] has refused because of [`SimOptions::limit`].
+    pub fn has_events(&self) -> bool {
+        self.state.borrow().queue.due(Picoseconds::MAX)
+    }
+
+    /// Takes the record of activities, if [`SimOptions::trace`] was set.
+    pub fn take_trace(&self) -> Option<crate::Trace> {
+        self.state.borrow_mut().trace.take()
+    }
+
     /// Returns the counts of the run so far.
     pub fn counts(&self) -> RunCounts {
         self.state.borrow().counts

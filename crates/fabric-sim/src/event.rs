@@ -1,6 +1,7 @@
 //! Effects of a flight that is due: messages enter inboxes, writes are placed, counters advance.
 
 use crate::in_flight::{AfterWrite, FlightAction, FlightPayload, NO_RAIL, NONE, SimFlight};
+use crate::processes::{RankCounter, RankMemory};
 use crate::threads::RankArrival;
 use crate::trace::{Arrow, Travel};
 use crate::units::Picoseconds;
@@ -55,31 +56,41 @@ impl WorldState {
             }
             FlightAction::ReadReply { dst, src, done } => {
                 // For a read, `from` owns the memory.
-                match self.memory.find(from, src, dst.len()) {
-                    Ok(memory) => dst.copy_from(memory),
-                    Err(fault) => self.fail(to, fault),
+                let copied = self.memory.find(from, src, dst.len()).and_then(|memory| {
+                    let from = RankMemory { rank: from, memory };
+                    self.copy_between(RankMemory { rank: to, memory: dst }, from)
+                });
+                if let Err(fault) = copied {
+                    self.fail(to, fault);
                 }
                 self.counts.reads += 1;
                 self.arrow(from, to, Travel::Read, bytes, sent);
                 self.complete(to, done);
             }
             FlightAction::AtomicRequest { target, operation, result, done } => {
-                let mut before = [0; 8];
-                match self.memory.word(to, target) {
-                    Ok(word) => {
-                        word.read(&mut before);
-                        let after = operation.apply(u64::from_ne_bytes(before));
-                        word.fill(&after.to_ne_bytes());
+                let changed = self.memory.word(to, target).and_then(|memory| {
+                    let word = RankMemory { rank: to, memory };
+                    let before = self.read_word(word)?;
+                    self.write_word(word, operation.apply(before))?;
+                    Ok(before)
+                });
+                let before = match changed {
+                    Ok(before) => {
                         self.wake(to, RankArrival::Silent);
+                        before
                     }
-                    Err(fault) => self.fail(from, fault),
-                }
-                let before = u64::from_ne_bytes(before);
+                    Err(fault) => {
+                        self.fail(from, fault);
+                        0
+                    }
+                };
                 let back = FlightAction::AtomicReply { before, result, done };
                 self.answer_atomic(from, to, back);
             }
             FlightAction::AtomicReply { before, result, done } => {
-                result.fill(&before.to_ne_bytes());
+                if let Err(fault) = self.write_word(RankMemory { rank: to, memory: result }, before) {
+                    self.fail(to, fault);
+                }
                 self.counts.atomics += 1;
                 self.arrow(from, to, Travel::Atomic, bytes, sent);
                 self.complete(to, done);
@@ -164,9 +175,12 @@ impl WorldState {
     }
 
     fn place(&mut self, from: usize, to: usize, src: Sge, dst: RemoteAddr) {
-        match self.memory.find(to, dst, src.len()) {
-            Ok(memory) => memory.copy_from(src),
-            Err(fault) => self.fail(from, fault),
+        let copied = self.memory.find(to, dst, src.len()).and_then(|memory| {
+            let from = RankMemory { rank: from, memory: src };
+            self.copy_between(RankMemory { rank: to, memory }, from)
+        });
+        if let Err(fault) = copied {
+            self.fail(from, fault);
         }
         self.wake(to, RankArrival::Silent);
     }
@@ -181,19 +195,20 @@ impl WorldState {
         self.counts.writes += 1;
         match then {
             AfterWrite::Nothing => {}
-            AfterWrite::Flag(flag, value) => match self.memory.word(to, flag.at) {
-                Ok(word) => {
-                    word.fill(&value.to_ne_bytes());
-                    let rousing =
-                        if flag.waking { RankArrival::Rousing } else { RankArrival::Silent };
-                    self.wake(to, rousing);
+            AfterWrite::Flag(flag, value) => {
+                let set = self.memory.word(to, flag.at).and_then(|memory| {
+                    self.write_word(RankMemory { rank: to, memory }, value)
+                });
+                match set {
+                    Ok(()) if flag.waking => self.wake(to, RankArrival::Rousing),
+                    Ok(()) => self.wake(to, RankArrival::Silent),
+                    Err(fault) => self.fail(from, fault),
                 }
-                Err(fault) => self.fail(from, fault),
-            },
+            }
             AfterWrite::Immediate(immediate) => {
                 self.counts.immediates += 1;
-                let counter = self.rest[to].counters.immediate(immediate);
-                self.advance(to, counter, RankArrival::Rousing);
+                self.count(to, RankCounter::Immediate(immediate));
+                self.wake(to, RankArrival::Rousing);
             }
         }
         if let Some(counter) = done {
@@ -215,7 +230,7 @@ impl WorldState {
     }
 
     fn advance(&mut self, rank: usize, counter: Counter, arrival: RankArrival) {
-        self.rest[rank].counters.add(counter, 1);
+        self.count(rank, RankCounter::Completion(counter));
         self.wake(rank, arrival);
     }
 

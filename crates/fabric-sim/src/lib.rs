@@ -10,6 +10,7 @@
 //!   RankThreads                 a rank's threads, cores, interrupts, signals    threads; their interface: host
 //!   NetworkState                ports and buses, where messages wait            network
 //!   NodeLevels                  caches, domains and sockets of a node            node_levels
+//!   RankProcesses               ranks that are processes of their own        processes
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 //! Dependencies point downwards: `run` and `explore` use `host` and `sim`; these use `post`, `travel`, `event` and `deaths`;
@@ -34,6 +35,7 @@ mod ordered_flag;
 mod peek;
 mod post;
 mod prices;
+mod processes;
 mod queue;
 mod run;
 mod sim;
@@ -50,6 +52,7 @@ pub use explore::explore;
 pub use host::{Compute, Notify, Thread};
 pub use machine::Machine;
 pub use options::{Chaos, Death, SimOptions};
+pub use processes::{RankCounter, RankMemory, RankProcesses};
 pub use run::{RunOutcome, run};
 pub use sim::Sim;
 pub use stopped::Stopped;

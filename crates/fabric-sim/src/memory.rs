@@ -64,7 +64,8 @@ impl WorldMemory {
         self.enter(rank, memory, false)
     }
 
-    fn enter(&mut self, rank: usize, memory: Sge, allocated: bool) -> Region {
+    /// Makes a region of `memory`.
+    pub fn enter(&mut self, rank: usize, memory: Sge, allocated: bool) -> Region {
         let rank = rank as u32;
         let index = self.free.pop().unwrap_or_else(|| {
             let entry = Entry { rank, generation: 0, memory, allocated, live: false };

@@ -135,6 +135,7 @@ impl Sim {
         }
         state.spend(me, price.overhead, Activity::Post);
         let kept = len > inline
+            && state.processes.is_none()
             && state.options.chaos.is_some_and(|chaos| state.rng.f64() < chaos.later.0);
         let (payload, posted) = if kept {
             (FlightPayload::Kept(payload), PostOutcome::Later)

@@ -58,7 +58,7 @@ impl Sim {
     }
 
     /// Charges this rank for the registration of `len` bytes.
-    fn register(&self, state: &mut WorldState, len: usize) {
+    pub(crate) fn register(&self, state: &mut WorldState, len: usize) {
         let pages = len.div_ceil(4096) as u64;
         let time = state.prices.registration + pages * state.prices.registration_page;
         state.spend(self.rank, time, Activity::Post);
@@ -417,4 +417,6 @@ impl weft_fabric::Simulated for Sim {
         };
         state.spend(self.rank, time, activity);
     }
+
+    fn look(&self) {}
 }

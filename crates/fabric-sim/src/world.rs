@@ -12,6 +12,7 @@ use crate::node_levels::NodeLevels;
 use crate::options::SimOptions;
 use crate::ordered_flag::OrderedFlags;
 use crate::prices::Prices;
+use crate::processes::RankProcesses;
 use crate::queue::{EventQueue, NUMBER_BITS};
 use crate::threads::{HostCounts, RankArrival, RankThreads};
 use crate::trace::{Activity, BusySpan, Trace};
@@ -116,6 +117,8 @@ pub(crate) struct WorldState {
     pub prices: Prices,
     pub options: SimOptions,
     pub pool: StagingPool,
+    /// Access to the ranks' memory, if they are processes of their own.
+    pub processes: Option<Rc<dyn RankProcesses>>,
 }
 
 impl WorldState {
@@ -165,6 +168,7 @@ impl WorldState {
             copies: Rc::new(Copies::new(Arc::new(machine.copies.model()))),
             machine,
             pool: StagingPool::default(),
+            processes: None,
             options,
         };
         for (at, death) in state.options.deaths.clone() {

@@ -396,4 +396,6 @@ impl weft_fabric::Simulated for TurnRank {
     fn charge(&self, work: Work) {
         FabricExt::charge(&*self.sim, work);
     }
+
+    fn look(&self) {}
 }

@@ -70,6 +70,14 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Notes that the program looks without waiting. Without simulated time, does nothing.
+    #[inline]
+    fn look(&self) {
+        if let Some(simulated) = self.facets().simulated {
+            simulated.look();
+        }
+    }
+
     /// Returns the number of the node that `peer` runs on; 0 for every peer if the fabric knows only one node.
     #[inline]
     fn node(&self, peer: usize) -> usize {

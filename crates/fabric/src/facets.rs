@@ -231,6 +231,10 @@ pub trait Simulated {
 
     /// Lets time pass for `work`.
     fn charge(&self, work: Work);
+
+    /// Lets global time catch up before a blocking program looks without waiting (MPI_Test). Programs that are futures use
+    /// [`Simulated::poll_clock`] instead, and for them this method does nothing.
+    fn look(&self);
 }
 
 /// Computation for which the simulator lets time pass.

@@ -154,6 +154,7 @@ macro_rules! methods {
             fn now(&self) -> ::std::time::Instant;
             fn poll_clock(&self, cx: &mut ::std::task::Context<'_>) -> ::std::task::Poll<()>;
             fn charge(&self, work: $crate::Work);
+            fn look(&self);
         }
     };
 }

@@ -1,6 +1,7 @@
 //! Choice of the fabric that connects the ranks of a job, by the request of the user and by the nodes of the ranks.
 //!
 //! ```text
+//!   a job in virtual time ─► a window to the simulation process
 //!   one node ──────────────► shared memory, and also a network if jobs on other hosts may be connected to this job
 //!   spawned job ───────────► the network of the parents, if a network connects the parents
 //!   several nodes ─┬─ each has an active port ──► shared memory and verbs
@@ -18,6 +19,7 @@ use weft_fabric::Counters;
 use weft_fabric_fault::FaultyFabric;
 use weft_fabric_join::Joined;
 use weft_fabric_ofi::{Ofi, OfiOptions};
+use weft_fabric_sim_client::SimClient;
 use weft_fabric_shm::{FENCES, Shm, ShmOptions};
 use weft_fabric_verbs::{Verbs, VerbsOptions};
 
@@ -35,6 +37,11 @@ impl JobFabric {
         bootstrap: &mut dyn Bootstrap,
         options: JobFabricOptions,
     ) -> Result<JobFabric, ConnectFailure> {
+        if let Some(directory) = &options.simulation {
+            let (rank, size) = (bootstrap.rank(), bootstrap.size());
+            let client = SimClient::connect(directory, rank, size).map_err(words)?;
+            return Ok(JobFabric::other(NonShmKind::Simulated(client), None));
+        }
         let nodes = bootstrap.nodes();
         let own = nodes[bootstrap.rank()];
         let one = nodes.iter().all(|&node| node == nodes[0]);

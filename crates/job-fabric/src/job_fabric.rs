@@ -6,11 +6,14 @@ use std::collections::HashSet;
 use weft_bootstrap::nodes;
 use weft_fabric::copies::TopologyLevel;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{ArrivedMessage, Completion, Fabric, FabricExt, Facets, Head, PostOutcome, Sge};
+use weft_fabric::{
+    ArrivedMessage, Completion, Fabric, FabricExt, Facets, Head, PostOutcome, Sge, Simulated,
+};
 use weft_fabric_fault::FaultyFabric;
 use weft_fabric_join::Joined;
 use weft_fabric_ofi::Ofi;
 use weft_fabric_shm::Shm;
+use weft_fabric_sim_client::SimClient;
 use weft_fabric_verbs::Verbs;
 use weft_job_connections::Connectable;
 
@@ -47,6 +50,8 @@ pub(crate) enum NonShmKind {
     /// Only a network of libfabric, also within a node.
     Ofi(Ofi),
     Faulty(FaultyFabric<JobFabric>),
+    /// A rank of a job in virtual time.
+    Simulated(SimClient),
 }
 
 /// Evaluates `$value` with the fabric inside.
@@ -58,6 +63,7 @@ macro_rules! inside {
             NonShmKind::Verbs($fabric) => $value,
             NonShmKind::Ofi($fabric) => $value,
             NonShmKind::Faulty($fabric) => $value,
+            NonShmKind::Simulated($fabric) => $value,
         }
     };
 }
@@ -83,6 +89,7 @@ impl JobFabric {
             // The number of other processes on this node is not known.
             NonShmKind::Verbs(_) | NonShmKind::Ofi(_) => WaitPolicy::new(false),
             NonShmKind::Faulty(faulty) => faulty.inner().policy(),
+            NonShmKind::Simulated(_) => WaitPolicy::virtual_time(),
         }
     }
 
@@ -95,8 +102,17 @@ impl JobFabric {
         match &other.kind {
             NonShmKind::JoinedVerbs(joined) => Some(joined.near()),
             NonShmKind::JoinedOfi(joined) => Some(joined.near()),
-            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) => None,
+            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) | NonShmKind::Simulated(_) => None,
             NonShmKind::Faulty(faulty) => faulty.inner().shm(),
+        }
+    }
+
+    /// Returns the rank's window to its simulation, if the job runs in virtual time.
+    pub fn sim_client(&self) -> Option<&SimClient> {
+        let JobFabric::NonShmFabric(other) = self else { return None };
+        match &other.kind {
+            NonShmKind::Simulated(client) => Some(client),
+            _ => None,
         }
     }
 
@@ -128,7 +144,7 @@ impl JobFabric {
             NonShmKind::JoinedVerbs(joined) => Some(joined.far()),
             NonShmKind::Verbs(verbs) => Some(verbs),
             NonShmKind::Faulty(faulty) => faulty.inner().verbs(),
-            NonShmKind::JoinedOfi(_) | NonShmKind::Ofi(_) => None,
+            NonShmKind::JoinedOfi(_) | NonShmKind::Ofi(_) | NonShmKind::Simulated(_) => None,
         }
     }
 
@@ -136,6 +152,9 @@ impl JobFabric {
     pub fn announce_end(&self) {
         if let Some(ofi) = self.ofi() {
             ofi.announce_end();
+        }
+        if let Some(client) = self.sim_client() {
+            client.leave();
         }
     }
 
@@ -151,7 +170,7 @@ impl JobFabric {
             NonShmKind::JoinedOfi(joined) => Some(joined.far()),
             NonShmKind::Ofi(ofi) => Some(ofi),
             NonShmKind::Faulty(faulty) => faulty.inner().ofi(),
-            NonShmKind::JoinedVerbs(_) | NonShmKind::Verbs(_) => None,
+            NonShmKind::JoinedVerbs(_) | NonShmKind::Verbs(_) | NonShmKind::Simulated(_) => None,
         }
     }
 
@@ -173,7 +192,10 @@ impl JobFabric {
         match &other.kind {
             NonShmKind::JoinedOfi(joined) => Some(joined),
             NonShmKind::JoinedVerbs(joined) => Some(joined),
-            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) | NonShmKind::Faulty(_) => None,
+            NonShmKind::Verbs(_)
+            | NonShmKind::Ofi(_)
+            | NonShmKind::Faulty(_)
+            | NonShmKind::Simulated(_) => None,
         }
     }
 
@@ -198,7 +220,7 @@ impl JobFabric {
                 let by = if joined.far().is_built_in() { "TCP" } else { "libfabric" };
                 within(joined.near(), by)
             }
-            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) => Vec::new(),
+            NonShmKind::Verbs(_) | NonShmKind::Ofi(_) | NonShmKind::Simulated(_) => Vec::new(),
             NonShmKind::Faulty(_) => vec!["with the faults of WEFT_FAULT".to_owned()],
         };
         lines.extend(other.why.clone());
@@ -208,6 +230,7 @@ impl JobFabric {
             NonShmKind::Verbs(verbs) => verbs.describe(),
             NonShmKind::Ofi(ofi) => ofi.describe(),
             NonShmKind::Faulty(faulty) => faulty.inner().describe(),
+            NonShmKind::Simulated(client) => client.describe(),
         });
         lines
     }
@@ -249,14 +272,14 @@ macro_rules! pass_on_by {
 }
 
 impl Fabric for JobFabric {
-    /// Returns all facets except `simulated`. If the fabric inside lacks a facet, the calls reach its `FabricExt`, which defines
-    /// the behaviour without the facet. Only `signal_safe` depends on the fabric inside, since its presence says that a signal
-    /// handler can use the fabric.
+    /// Returns all facets. If the fabric inside lacks a facet, the calls reach its `FabricExt`, which defines
+    /// the behaviour without the facet. Only `signal_safe` and `simulated` depend on the fabric inside: the
+    /// presence of `signal_safe` says that a signal handler can use the fabric, and few fabrics have simulated time.
     #[inline(always)]
     fn facets(&self) -> Facets<'_> {
-        let peeks = match self {
-            JobFabric::Shm(fabric) => fabric.can_peek(),
-            JobFabric::NonShmFabric(other) => other.can_peek(),
+        let (peeks, simulated) = match self {
+            JobFabric::Shm(fabric) => (fabric.can_peek(), None),
+            JobFabric::NonShmFabric(other) => (other.can_peek(), other.simulated()),
         };
         Facets {
             mapped_memory: Some(self),
@@ -267,7 +290,7 @@ impl Fabric for JobFabric {
             helper: Some(self),
             multicast: Some(self),
             nodes: Some(self),
-            simulated: None,
+            simulated,
         }
     }
 
@@ -340,6 +363,16 @@ impl NonShmFabric {
     #[inline(never)]
     fn can_peek(&self) -> bool {
         inside!(&self.kind, fabric => fabric.can_peek())
+    }
+
+    /// Returns the simulated time of a rank in virtual time.
+    #[inline(never)]
+    fn simulated(&self) -> Option<&dyn Simulated> {
+        match &self.kind {
+            NonShmKind::Simulated(client) => client.facets().simulated,
+            NonShmKind::Faulty(faulty) => faulty.facets().simulated,
+            _ => None,
+        }
     }
 
     #[inline(never)]

@@ -1,5 +1,6 @@
 //! Options of a job's fabric.
 
+use std::path::PathBuf;
 use weft_fabric_fault::FaultPlan;
 use weft_fabric_ofi::OfiOptions;
 use weft_fabric_shm::ShmOptions;
@@ -41,6 +42,8 @@ impl FabricChoice {
 
 /// Options of the fabric of a job. `choice`, `parents` and `faults` are equal in all ranks.
 pub struct JobFabricOptions {
+    /// Directory of the simulation, if the job runs in virtual time.
+    pub simulation: Option<PathBuf>,
     /// Request of the user.
     pub choice: FabricChoice,
     /// Network that connects this job to the processes that have started it, if there is such a network.

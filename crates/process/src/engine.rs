@@ -9,7 +9,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 use weft_collective::arena::{ArenaLimits, NotifyArena};
 use weft_fabric::wait::{Sleep, Token, WaitPolicy, WaitStep, Waiter};
 use weft_fabric::{Counter, Fabric, FabricExt};
@@ -89,9 +88,6 @@ pub struct Engine<F: Fabric> {
     waiting: Cell<u32>,
     helping: HelperThreads,
 }
-
-/// Maximum time of the first sleep of a wait, after which the wait counts as stuck.
-const FIRST_NAP: Duration = Duration::from_millis(100);
 
 /// Upper bound of communicator numbers. A context contains the number and a few more bits
 /// ([`Comm::context`](crate::Comm::context)).
@@ -234,6 +230,7 @@ impl<F: Fabric> Engine<F> {
     /// Progresses everything that needs no waiting, and wakes threads that may sleep until this work is done. Returns true if
     /// anything moved.
     pub fn progress(&self) -> bool {
+        self.endpoint.fabric().look();
         self.progress_beside(0, PollReach::Some)
     }
 
@@ -375,7 +372,7 @@ impl<F: Fabric> Engine<F> {
                     return value;
                 }
                 // The list of pending operations may be long, so it is not read before each short sleep.
-                let limit = if stuck { limit } else { limit.min(FIRST_NAP) };
+                let limit = if stuck { limit } else { limit.min(self.policy.first_nap) };
                 let deadline = self.endpoint.deadline();
                 if stuck {
                     let has_deadline = deadline.is_some();

@@ -6,18 +6,20 @@
 //!   Study      which runs make the table                           study
 //!   measure    one run in virtual time                             measure
 //!   table      rows and columns, and the CSV file                  table
+//!   run        any MPI program on a simulated machine          run
 //!   timeline   one run as an SVG: lanes, activities, messages         timeline
 //! ```
 
 pub mod measure;
 mod numbers;
+pub mod run;
 mod study;
 mod table;
 mod timeline;
 
 pub use numbers::NumberList;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use measure::Conditions;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,7 +30,11 @@ use weft_patterns::ALL;
 
 /// Arguments of `weft sim`.
 #[derive(Parser, Debug)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SimArgs {
+    /// Another kind of simulation.
+    #[command(subcommand)]
+    pub action: Option<SimAction>,
     /// Pattern to run; `--list` shows them.
     #[arg(required_unless_present = "list")]
     pub pattern: Option<String>,
@@ -74,6 +80,13 @@ pub struct SimArgs {
     /// Draws one repetition of the last run: each rank's activity over time.
     #[arg(long, value_name = "FILE.svg")]
     pub timeline: Option<PathBuf>,
+}
+
+/// Simulations of other things than patterns.
+#[derive(Subcommand, Debug)]
+pub enum SimAction {
+    /// Run any MPI program on a simulated machine, unmodified.
+    Run(Box<run::SimRunArgs>),
 }
 
 /// Maximum of `--jitter`, in microseconds.

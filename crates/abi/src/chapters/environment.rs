@@ -3,6 +3,7 @@
 use crate::arguments::store;
 use crate::constants::*;
 use crate::error::Error;
+use crate::state::state;
 use std::ffi::{c_char, c_int};
 
 const LIBRARY_VERSION: &str =
@@ -74,16 +75,29 @@ pub(crate) unsafe fn get_processor_name(
 }
 
 /// MPI_Wtime.
-/// Returns seconds of the monotonic clock, which all processes of a machine share.
+/// Returns seconds of the monotonic clock, which all processes of a machine share, or of virtual time.
 pub(crate) unsafe fn wtime() -> f64 {
+    if let Some(seconds) = virtual_seconds() {
+        return seconds;
+    }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `now` is a local variable. Linux always has this clock.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
 
+/// Returns the time of a job in virtual time; `None` in other jobs.
+fn virtual_seconds() -> Option<f64> {
+    let engine = state().engine.get()?;
+    let client = engine.endpoint().fabric().sim_client()?;
+    Some(client.read_clock() as f64 * 1e-12)
+}
+
 /// MPI_Wtick.
 pub(crate) unsafe fn wtick() -> f64 {
+    if virtual_seconds().is_some() {
+        return 1e-12;
+    }
     let mut tick = libc::timespec { tv_sec: 0, tv_nsec: 1 };
     // SAFETY: `tick` is a local variable. Linux always has this clock.
     unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC, &mut tick) };

@@ -297,6 +297,10 @@ unsafe fn spawn(
 ) -> Result<(), Error> {
     let (object, root) = group_and_root(handle, root, made, "intercomm")?;
     let engine = object.engine();
+    if engine.endpoint().fabric().sim_client().is_some() {
+        let text = "a job in virtual time (weft sim run) cannot start further processes";
+        return Err(Error::new(MPI_ERR_SPAWN, text));
+    }
     let programs = (object.rank() == root).then(programs);
     // The root sends the numbers of codes and of processes to all ranks, because the arguments of other ranks are not significant.
     // If there are more processes than the maximum, the call fails and no code is written, because the array of codes may be too

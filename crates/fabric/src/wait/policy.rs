@@ -52,6 +52,8 @@ pub struct WaitPolicy {
     pub penalty_most: Duration,
     /// Maximum length of a sleep without a poll.
     pub nap: Duration,
+    /// Maximum length of the first sleep of a wait, after which the wait counts as stuck.
+    pub first_nap: Duration,
     /// Maximum number of local ranks that take turns on a processor; 1: the ranks fit the processors that they may use.
     ranks_each: AtomicU32,
     /// The processor on which the rank stays, if it shares a processor with other ranks.
@@ -77,6 +79,7 @@ impl WaitPolicy {
             penalty: Duration::from_millis(1),
             penalty_most: Duration::from_millis(64),
             nap: Duration::from_millis(500),
+            first_nap: Duration::from_millis(100),
             ranks_each: AtomicU32::new(if fits { 1 } else { 2 }),
             home: None,
             began: Instant::now(),
@@ -87,6 +90,18 @@ impl WaitPolicy {
             yielded: AtomicU64::new(0),
         }
     }
+
+    /// Creates the policy of a rank in virtual time: each wait sleeps at once, for as long as nothing concerns it.
+    pub fn virtual_time() -> WaitPolicy {
+        let mut policy = WaitPolicy::new(false);
+        policy.set_spin(Duration::ZERO);
+        (policy.turns, policy.yields) = (0, 0);
+        (policy.nap, policy.first_nap) = (Self::UNTIL_RUNG, Self::UNTIL_RUNG);
+        policy
+    }
+
+    /// Length of a sleep in virtual time that only an event may end.
+    pub const UNTIL_RUNG: Duration = Duration::from_secs(3600);
 
     /// Creates the policy for `ranks` local ranks on `processors` processors. The maximum length of a usual yield depends on the
     /// number of ranks, because all other ranks of a processor have their turns during a yield.

@@ -412,6 +412,10 @@ mod careless {
         fn charge(&self, work: Work) {
             FabricExt::charge(&self.0, work)
         }
+
+        fn look(&self) {
+            FabricExt::look(&self.0)
+        }
     }
 }
 

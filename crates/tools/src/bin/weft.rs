@@ -121,7 +121,16 @@ fn main() -> ExitCode {
             tune::real::fit_rank::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
         }
         Command::Explain(args) => explain::run(&args).map_err(|why| (why.to_string(), why.code())),
-        Command::Sim(args) => sim::run(&args).map_err(|why| (why.to_string(), why.code())),
+        Command::Sim(args) => match &args.action {
+            None => sim::run(&args),
+            Some(sim::SimAction::Run(run)) => sim::run::run(run).map(|report| {
+                // Standard output belongs to the program.
+                eprint!("{}", report.text);
+                code = ExitCode::from(report.code);
+                String::new()
+            }),
+        }
+        .map_err(|why| (why.to_string(), why.code())),
     };
     let text = match text {
         Ok(text) => text,

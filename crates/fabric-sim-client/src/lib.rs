@@ -1,0 +1,38 @@
+//! The fabric of a rank whose job runs in virtual time. The rank is a process of its own with the usual library. A simulation
+//! process has the clocks, the network and the order of all events, and decides which rank runs.
+//!
+//! ```text
+//!   rank 0                    ranks file (one slot a rank)            simulation process
+//!   SimClient::write ───────▶ request, words, payload ──────────────▶ Sim::write of rank 0
+//!            ◀─────────────── clock, fault, words ◀──────────────────
+//!   Sleep::sleep  ──────────▶ Rest { until } ───────────────────────▶ other ranks run, events happen
+//!            ◀─────────────── counters that advanced, messages ◀───── rank 0 is due
+//! ```
+//!
+//! | module | contents |
+//! |---|---|
+//! | `turn` | the baton of a slot: either the rank or the simulation runs |
+//! | `slot` | the file of the slots, which both map |
+//! | `request` | requests and replies as words |
+//! | `client` | the rank's side: requests, charges, counters |
+//! | `fabric` | the traits of a fabric, over `client` |
+//! | `arena` | memory that peers of the simulated node may map |
+//!
+//! The processor time that the program takes between MPI calls is no matter of this crate: a layer above MPI adds it to
+//! [`RankSlot::compute`], and names the present call in [`RankSlot::call`].
+
+#![warn(missing_docs)]
+
+mod arena;
+mod client;
+mod fabric;
+mod request;
+mod slot;
+mod turn;
+
+pub use client::{ClientFailure, SimClient};
+pub use request::{Request, Words, WriteEnd};
+pub use slot::{
+    Charge, JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile,
+};
+pub use turn::{Side, Turn};

@@ -1,0 +1,328 @@
+//! Requests of a rank to the simulation, as words of a slot.
+
+use crate::slot::WORDS;
+use std::sync::atomic::{AtomicU64, Ordering};
+use weft_fabric::{Completion, Counter, Head, RemoteAddr, RemoteFlag, Sge};
+
+/// The words of a request or reply, written or read in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Words {
+    words: [u64; WORDS],
+    used: usize,
+    read: usize,
+}
+
+impl Words {
+    /// Appends a word.
+    pub fn put(mut self, word: u64) -> Words {
+        self.words[self.used] = word;
+        self.used += 1;
+        self
+    }
+
+    /// Appends memory of the rank. A phantom keeps only its length.
+    pub fn put_memory(self, memory: Sge) -> Words {
+        let address = if memory.is_phantom() { 0 } else { memory.ptr().expose_provenance() as u64 };
+        self.put(address).put(memory.len() as u64)
+    }
+
+    /// Appends an address of a peer.
+    pub fn put_remote(self, at: RemoteAddr) -> Words {
+        at.words().into_iter().fold(self, Words::put)
+    }
+
+    fn put_done(self, done: Completion) -> Words {
+        self.put(done.map_or(0, |counter| u64::from(counter.0) + 1))
+    }
+
+    /// Reads the next word; 0 after the last word.
+    pub fn take(&mut self) -> u64 {
+        let word = self.words.get(self.read).copied().unwrap_or(0);
+        self.read += 1;
+        word
+    }
+
+    /// Reads the address and the length of memory of the rank. The address is not valid in this process.
+    pub fn take_memory(&mut self) -> Sge {
+        let (address, len) = (self.take() as usize, self.take() as usize);
+        match address {
+            0 => Sge::phantom(len),
+            // SAFETY: the value only names memory of another process, as `RankMemory` describes. This process never accesses it.
+            _ => unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(address), len) },
+        }
+    }
+
+    /// Reads an address of a peer.
+    pub fn take_remote(&mut self) -> RemoteAddr {
+        let words = std::array::from_fn(|_| self.take());
+        RemoteAddr::from_words(words)
+    }
+
+    fn take_done(&mut self) -> Completion {
+        let word = self.take();
+        (word > 0).then(|| Counter(word as u32 - 1))
+    }
+
+    /// Stores the words in a slot. Returns their number.
+    pub fn store(&self, slot: &[AtomicU64; WORDS]) -> u32 {
+        let words = self.words[..self.used].iter().zip(slot);
+        words.for_each(|(&word, at)| at.store(word, Ordering::Relaxed));
+        self.used as u32
+    }
+
+    /// Loads `used` words of a slot.
+    pub fn load(slot: &[AtomicU64; WORDS], used: u32) -> Words {
+        let used = (used as usize).min(WORDS);
+        let mut words = [0; WORDS];
+        let pairs = words.iter_mut().zip(slot).take(used);
+        pairs.for_each(|(word, at)| *word = at.load(Ordering::Relaxed));
+        Words { words, used, read: 0 }
+    }
+}
+
+/// Effect of a write after its data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WriteEnd {
+    /// Nothing more.
+    Data,
+    /// A flag of the peer gets a value.
+    Flag(RemoteFlag, u64),
+    /// The peer counts an arrival of an immediate.
+    Immediate(u32),
+}
+
+/// A request of a rank. Its memory is named by addresses of the rank's process.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(missing_docs, reason = "the fields are those of the methods of `Fabric`")]
+pub enum Request {
+    /// Ends the turn, until an event concerns the rank or its clock reaches `until`, in picoseconds.
+    Rest { until: Option<u64> },
+    /// Lets global time catch up with the rank's clock. If `idle` is true, the rank looks again without having done anything, and
+    /// its clock advances by the time of a look.
+    Look { idle: bool },
+    /// Only applies the charges.
+    Clock,
+    /// The rank leaves the simulation.
+    End,
+    Write { rail: Option<usize>, peer: usize, src: Sge, dst: RemoteAddr, then: WriteEnd, done: Completion },
+    Read { rail: Option<usize>, peer: usize, dst: Sge, src: RemoteAddr, done: Completion },
+    FlagAfter { rail: usize, peer: usize, flag: RemoteFlag, value: u64 },
+    Add { peer: usize, target: RemoteAddr, operand: u64, result: Sge, done: Completion },
+    Swap { peer: usize, target: RemoteAddr, compare: u64, swap: u64, result: Sge, done: Completion },
+    /// Sends a message, whose payload of `len` bytes is in the slot unless it is a phantom.
+    Send { peer: usize, head: Head, solicited: bool, phantom: bool, len: usize },
+    /// Takes the next message. Reply: 0, or the peer plus 1, the head, the length, and 1 if the payload is a phantom.
+    Receive { from: Option<usize> },
+    /// Registers memory that the rank allocated for peers. Reply: the address for peers.
+    Allocate { memory: Sge },
+    /// Registers memory of the program. Reply: the address for peers.
+    Expose { memory: Sge },
+    Withdraw { memory: Sge, remote: RemoteAddr },
+    /// Reply: 1 if the rail works.
+    RailWorks { rail: usize, peer: usize },
+    Join { group: u32 },
+    Leave { group: u32 },
+    /// Sends a datagram, whose payload is in the slot.
+    Multicast { group: u32, len: usize },
+    /// Takes the next datagram, of at most `len` bytes. Reply: 0, or the source plus 1, the group, and the length.
+    ReceiveMulticast { len: usize },
+    /// Reply: 0, or 1 and the four numbers of the processor groups of `peer`.
+    Groups { peer: usize },
+    /// Reply: the address in the peer's process.
+    MemoryOf { peer: usize, at: RemoteAddr, len: usize },
+}
+
+fn put_rail(words: Words, rail: Option<usize>) -> Words {
+    words.put(rail.map_or(0, |rail| rail as u64 + 1))
+}
+
+fn take_rail(words: &mut Words) -> Option<usize> {
+    (words.take() as usize).checked_sub(1)
+}
+
+impl Request {
+    /// Returns the request as words.
+    pub fn words(&self) -> Words {
+        let kind = |kind| Words::default().put(kind);
+        match *self {
+            Request::Rest { until } => kind(0).put(until.unwrap_or(u64::MAX)),
+            Request::Look { idle } => kind(1).put(u64::from(idle)),
+            Request::Clock => kind(2),
+            Request::End => kind(3),
+            Request::Write { rail, peer, src, dst, then, done } => {
+                let words = put_rail(kind(4), rail).put(peer as u64).put_memory(src);
+                let words = words.put_remote(dst).put_done(done);
+                match then {
+                    WriteEnd::Data => words.put(0),
+                    WriteEnd::Flag(flag, value) => {
+                        let words = words.put(1).put_remote(flag.at);
+                        words.put(u64::from(flag.waking)).put(value)
+                    }
+                    WriteEnd::Immediate(immediate) => words.put(2).put(u64::from(immediate)),
+                }
+            }
+            Request::Read { rail, peer, dst, src, done } => {
+                let words = put_rail(kind(5), rail).put(peer as u64).put_memory(dst);
+                words.put_remote(src).put_done(done)
+            }
+            Request::FlagAfter { rail, peer, flag, value } => {
+                let words = kind(6).put(rail as u64).put(peer as u64).put_remote(flag.at);
+                words.put(u64::from(flag.waking)).put(value)
+            }
+            Request::Add { peer, target, operand, result, done } => {
+                let words = kind(7).put(peer as u64).put_remote(target).put(operand);
+                words.put_memory(result).put_done(done)
+            }
+            Request::Swap { peer, target, compare, swap, result, done } => {
+                let words = kind(8).put(peer as u64).put_remote(target).put(compare).put(swap);
+                words.put_memory(result).put_done(done)
+            }
+            Request::Send { peer, head, solicited, phantom, len } => {
+                let words = head.0.into_iter().fold(kind(9).put(peer as u64), Words::put);
+                words.put(u64::from(solicited)).put(u64::from(phantom)).put(len as u64)
+            }
+            Request::Receive { from } => kind(10).put(from.map_or(0, |from| from as u64 + 1)),
+            Request::Allocate { memory } => kind(11).put_memory(memory),
+            Request::Expose { memory } => kind(12).put_memory(memory),
+            Request::Withdraw { memory, remote } => kind(13).put_memory(memory).put_remote(remote),
+            Request::RailWorks { rail, peer } => kind(14).put(rail as u64).put(peer as u64),
+            Request::Join { group } => kind(15).put(u64::from(group)),
+            Request::Leave { group } => kind(16).put(u64::from(group)),
+            Request::Multicast { group, len } => kind(17).put(u64::from(group)).put(len as u64),
+            Request::ReceiveMulticast { len } => kind(18).put(len as u64),
+            Request::Groups { peer } => kind(19).put(peer as u64),
+            Request::MemoryOf { peer, at, len } => {
+                kind(20).put(peer as u64).put_remote(at).put(len as u64)
+            }
+        }
+    }
+
+    /// Reads a request; `None` for an unknown kind.
+    pub fn of(mut words: Words) -> Option<Request> {
+        let words = &mut words;
+        Some(match words.take() {
+            0 => {
+                let until = words.take();
+                Request::Rest { until: (until != u64::MAX).then_some(until) }
+            }
+            1 => Request::Look { idle: words.take() != 0 },
+            2 => Request::Clock,
+            3 => Request::End,
+            4 => {
+                let (rail, peer) = (take_rail(words), words.take() as usize);
+                let (src, dst) = (words.take_memory(), words.take_remote());
+                let done = words.take_done();
+                let then = match words.take() {
+                    0 => WriteEnd::Data,
+                    1 => {
+                        let (at, waking) = (words.take_remote(), words.take() != 0);
+                        WriteEnd::Flag(RemoteFlag { at, waking }, words.take())
+                    }
+                    2 => WriteEnd::Immediate(words.take() as u32),
+                    _ => return None,
+                };
+                Request::Write { rail, peer, src, dst, then, done }
+            }
+            5 => Request::Read {
+                rail: take_rail(words),
+                peer: words.take() as usize,
+                dst: words.take_memory(),
+                src: words.take_remote(),
+                done: words.take_done(),
+            },
+            6 => Request::FlagAfter {
+                rail: words.take() as usize,
+                peer: words.take() as usize,
+                flag: RemoteFlag { at: words.take_remote(), waking: words.take() != 0 },
+                value: words.take(),
+            },
+            7 => Request::Add {
+                peer: words.take() as usize,
+                target: words.take_remote(),
+                operand: words.take(),
+                result: words.take_memory(),
+                done: words.take_done(),
+            },
+            8 => Request::Swap {
+                peer: words.take() as usize,
+                target: words.take_remote(),
+                compare: words.take(),
+                swap: words.take(),
+                result: words.take_memory(),
+                done: words.take_done(),
+            },
+            9 => Request::Send {
+                peer: words.take() as usize,
+                head: Head(std::array::from_fn(|_| words.take())),
+                solicited: words.take() != 0,
+                phantom: words.take() != 0,
+                len: words.take() as usize,
+            },
+            10 => Request::Receive { from: (words.take() as usize).checked_sub(1) },
+            11 => Request::Allocate { memory: words.take_memory() },
+            12 => Request::Expose { memory: words.take_memory() },
+            13 => Request::Withdraw { memory: words.take_memory(), remote: words.take_remote() },
+            14 => Request::RailWorks { rail: words.take() as usize, peer: words.take() as usize },
+            15 => Request::Join { group: words.take() as u32 },
+            16 => Request::Leave { group: words.take() as u32 },
+            17 => Request::Multicast { group: words.take() as u32, len: words.take() as usize },
+            18 => Request::ReceiveMulticast { len: words.take() as usize },
+            19 => Request::Groups { peer: words.take() as usize },
+            20 => Request::MemoryOf {
+                peer: words.take() as usize,
+                at: words.take_remote(),
+                len: words.take() as usize,
+            },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_survive_the_slot() {
+        let at = RemoteAddr::from_words([1, 2, 3, 4]);
+        let flag = RemoteFlag { at: RemoteAddr::from_words([5, 6, 7, 8]), waking: true };
+        let memory = Sge::phantom(77);
+        // SAFETY: nothing accesses the memory.
+        let real = unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(4096), 9) };
+        let done = Some(Counter(3));
+        let write = |then| Request::Write { rail: Some(1), peer: 2, src: real, dst: at, then, done };
+        let all = [
+            Request::Rest { until: None },
+            Request::Rest { until: Some(0) },
+            Request::Look { idle: true },
+            Request::Clock,
+            Request::End,
+            write(WriteEnd::Data),
+            write(WriteEnd::Flag(flag, 9)),
+            write(WriteEnd::Immediate(4)),
+            Request::Read { rail: None, peer: 1, dst: memory, src: at, done: None },
+            Request::FlagAfter { rail: 1, peer: 3, flag, value: 8 },
+            Request::Add { peer: 1, target: at, operand: 5, result: real, done },
+            Request::Swap { peer: 1, target: at, compare: 1, swap: 2, result: real, done: None },
+            Request::Send { peer: 1, head: Head([1, 2, 3]), solicited: true, phantom: true, len: 5 },
+            Request::Receive { from: None },
+            Request::Receive { from: Some(0) },
+            Request::Allocate { memory: real },
+            Request::Expose { memory },
+            Request::Withdraw { memory: real, remote: at },
+            Request::RailWorks { rail: 1, peer: 2 },
+            Request::Join { group: 3 },
+            Request::Leave { group: 3 },
+            Request::Multicast { group: 3, len: 100 },
+            Request::ReceiveMulticast { len: 50 },
+            Request::Groups { peer: 2 },
+            Request::MemoryOf { peer: 1, at, len: 8 },
+        ];
+        for request in all {
+            let slot = std::array::from_fn(|_| AtomicU64::new(u64::MAX));
+            let used = request.words().store(&slot);
+            assert_eq!(Request::of(Words::load(&slot, used)), Some(request));
+        }
+        assert_eq!(Request::of(Words::default().put(99)), None);
+    }
+}

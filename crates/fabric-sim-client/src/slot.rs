@@ -1,0 +1,306 @@
+//! The file that the simulation and all ranks map: a header, and a slot for each rank.
+//!
+//! Contract. The header is written before the first rank starts, and only read afterwards. The fields of a slot belong to the side
+//! that runs ([`Turn`]); they are atomics only because two processes map them, and are accessed with relaxed order. Exceptions:
+//! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, and `call` and `compute` by a layer above
+//! MPI in the rank's process while the rank runs.
+
+use crate::turn::Turn;
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use weft_fabric::Work;
+use weft_fabric::copies::CopyModel;
+
+/// Variable that names the directory of the simulation to the ranks of its job.
+pub const SIMULATION_VARIABLE: &str = "WEFT_SIMULATION";
+
+/// First words of the file: "weft sim", and the version of the layout.
+const MAGIC: u64 = 0x0000_0001_7766_7473;
+
+/// Maximum payload of a request or reply in bytes: the largest message of the simulated cluster.
+pub const PAYLOAD: usize = 64 << 10;
+
+/// Number of charges that a rank collects before it makes a request.
+const CHARGES: usize = 64;
+
+/// Maximum number of counters in a reply.
+pub const MOST_ADVANCES: usize = 256;
+
+/// Number of words of a request or reply.
+pub const WORDS: usize = 20;
+
+/// Number of words of the copy model.
+const MODEL: usize = CopyModel::FIELDS.len();
+
+/// The abilities of the paths within a node or between nodes. See [`weft_fabric::Capabilities`] for the fields.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(missing_docs, reason = "the fields are those of `Capabilities`")]
+pub struct PathHeader {
+    pub send_max: u64,
+    pub inline_max: u64,
+    pub mtu: u64,
+    pub multicast_max: u64,
+    pub rails: u64,
+    pub round_trip: u64,
+    pub in_order_placement: u64,
+    pub shares_memory: u64,
+    pub coherent_atomics: u64,
+}
+
+/// Facts about the job and its machine.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct JobHeader {
+    /// Magic number and version.
+    pub magic: u64,
+    /// Number of ranks.
+    pub ranks: u64,
+    /// Number of ranks of a node. Nodes are filled in order.
+    pub ranks_per_node: u64,
+    /// Paths within a node.
+    pub local: PathHeader,
+    /// Paths between nodes.
+    pub remote: PathHeader,
+    /// Minimum length in bytes of an operation that is worth spreading over rails, plus 1; 0 if the machine file names none.
+    pub fragment_min: u64,
+    /// 1 if all processes compute with the same arithmetic.
+    pub same_arithmetic: u64,
+    /// The copy model, as [`CopyModel::words`].
+    pub model: [u64; MODEL],
+}
+
+impl JobHeader {
+    /// Returns an empty header with the magic number.
+    pub fn new() -> JobHeader {
+        JobHeader {
+            magic: MAGIC,
+            ranks: 0,
+            ranks_per_node: 0,
+            local: PathHeader::default(),
+            remote: PathHeader::default(),
+            fragment_min: 0,
+            same_arithmetic: 0,
+            model: [0; MODEL],
+        }
+    }
+}
+
+impl Default for JobHeader {
+    fn default() -> JobHeader {
+        JobHeader::new()
+    }
+}
+
+/// Simulated work of a rank, as a word.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Charge(pub Work);
+
+impl Charge {
+    const KIND: u32 = 60;
+
+    /// Returns the charge as a word: the kind in the highest bits, and the bytes or picoseconds.
+    pub fn word(self) -> u64 {
+        let (kind, amount) = match self.0 {
+            Work::Copy(bytes) => (0, bytes as u64),
+            Work::Reduce(bytes) => (1, bytes as u64),
+            Work::Match => (2, 0),
+            Work::Entry => (3, 0),
+            Work::Compute(time) => (4, time),
+        };
+        kind << Self::KIND | amount.min((1 << Self::KIND) - 1)
+    }
+
+    /// Returns the charge of a word; `None` for an unknown kind.
+    pub fn of(word: u64) -> Option<Charge> {
+        let amount = word & ((1 << Self::KIND) - 1);
+        Some(Charge(match word >> Self::KIND {
+            0 => Work::Copy(amount as usize),
+            1 => Work::Reduce(amount as usize),
+            2 => Work::Match,
+            3 => Work::Entry,
+            4 => Work::Compute(amount),
+            _ => return None,
+        }))
+    }
+}
+
+/// The slot of a rank.
+#[repr(C, align(4096))]
+pub struct RankSlot {
+    /// The side that runs.
+    pub turn: Turn,
+    /// Process of the rank; 0 until it has attached.
+    pub pid: AtomicU32,
+    /// Number of words of the request or reply.
+    pub used: AtomicU32,
+    /// Number of charges.
+    pub charged: AtomicU32,
+    /// Number of counters that advanced, up to [`MOST_ADVANCES`].
+    pub advanced: AtomicU32,
+    /// Number of messages that have arrived.
+    pub messages: AtomicU32,
+    /// Number of datagrams that have arrived.
+    pub datagrams: AtomicU32,
+    /// 1 if the reply ends a turn because nothing can happen any more: the rank publishes its waits, and rests again.
+    pub stuck: AtomicU32,
+    /// The rank's clock in picoseconds.
+    pub clock: AtomicU64,
+    /// The rank's clock at the beginning of its turn.
+    pub turn_start: AtomicU64,
+    /// Address and length of the arena in the rank's address space.
+    pub arena_base: AtomicU64,
+    /// Descriptor of the arena in the rank's process.
+    pub arena_file: AtomicU64,
+    /// Processor time in nanoseconds that the program has taken since the last request.
+    pub compute: AtomicU64,
+    /// Number of the MPI call that runs, plus 1, by the names of the tracing layer; 0 outside of calls.
+    pub call: AtomicU64,
+    /// Number of MPI calls so far.
+    pub calls: AtomicU64,
+    /// Fault of the rank: 0, or the lost peer plus 1, or `u64::MAX` for another fault.
+    pub fault: AtomicU64,
+    /// The request, then the reply.
+    pub words: [AtomicU64; WORDS],
+    /// Charges in the order in which they were made.
+    pub charges: [AtomicU64; CHARGES],
+    /// Counters that advanced by one, in order: the number of a completion, or an immediate with bit 32 set.
+    pub advances: [AtomicU64; MOST_ADVANCES],
+    payload: std::cell::UnsafeCell<[u8; PAYLOAD]>,
+}
+
+impl RankSlot {
+    /// Adds a charge. Returns false if there is no room.
+    pub fn charge(&self, work: Work) -> bool {
+        let at = self.charged.load(Ordering::Relaxed) as usize;
+        let Some(word) = self.charges.get(at) else { return false };
+        word.store(Charge(work).word(), Ordering::Relaxed);
+        self.charged.store(at as u32 + 1, Ordering::Relaxed);
+        true
+    }
+
+    /// Takes all charges, in order.
+    pub fn take_charges(&self) -> impl Iterator<Item = Work> + '_ {
+        let count = (self.charged.swap(0, Ordering::Relaxed) as usize).min(CHARGES);
+        self.charges[..count]
+            .iter()
+            .filter_map(|word| Charge::of(word.load(Ordering::Relaxed)))
+            .map(|charge| charge.0)
+    }
+
+    /// Returns the address of the payload.
+    pub fn payload(&self) -> *mut u8 {
+        self.payload.get().cast()
+    }
+}
+
+/// The mapped file of a job.
+pub struct SlotsFile {
+    base: NonNull<u8>,
+    len: usize,
+    ranks: usize,
+}
+
+// SAFETY: the file stays mapped as long as the value lives, and its fields are atomics, except for the header, which is only read
+// after the start, and the payload, which is accessed through raw pointers by the side that runs.
+unsafe impl Send for SlotsFile {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for SlotsFile {}
+
+/// Size of the header in the file.
+const HEADER: usize = size_of::<JobHeader>().next_multiple_of(4096);
+
+impl SlotsFile {
+    /// Creates the file for a job.
+    pub fn create(path: &Path, header: &JobHeader) -> io::Result<SlotsFile> {
+        let ranks = header.ranks as usize;
+        let len = HEADER + ranks * size_of::<RankSlot>();
+        let file = File::options().read(true).write(true).create_new(true).open(path)?;
+        file.set_len(len as u64)?;
+        let mapped = SlotsFile::map(&file, len, ranks)?;
+        // SAFETY: the header lies at the start of the mapping, which is large enough and aligned to a page.
+        unsafe { mapped.base.cast::<JobHeader>().write(*header) };
+        Ok(mapped)
+    }
+
+    /// Maps the file of the job to which this process belongs.
+    pub fn open(path: &Path) -> io::Result<SlotsFile> {
+        let wrong = || io::Error::other("no file of a simulation of this version of Weft");
+        let file = File::options().read(true).write(true).open(path)?;
+        let len = file.metadata()?.len() as usize;
+        if len < HEADER {
+            return Err(wrong());
+        }
+        let ranks = (len - HEADER) / size_of::<RankSlot>();
+        let mapped = SlotsFile::map(&file, len, ranks)?;
+        let header = mapped.header();
+        match header.magic == MAGIC && header.ranks == ranks as u64 && header.ranks_per_node > 0 {
+            true => Ok(mapped),
+            false => Err(wrong()),
+        }
+    }
+
+    fn map(file: &File, len: usize, ranks: usize) -> io::Result<SlotsFile> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: without MAP_FIXED, mmap(2) makes a new mapping that replaces nothing.
+        let base = unsafe {
+            libc::mmap(std::ptr::null_mut(), len, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast()).expect("mmap does not map address 0");
+        Ok(SlotsFile { base, len, ranks })
+    }
+
+    /// Returns the facts about the job.
+    pub fn header(&self) -> JobHeader {
+        // SAFETY: the mapping begins with the header, all bit patterns of which are valid.
+        unsafe { self.base.cast::<JobHeader>().read() }
+    }
+
+    /// Returns the number of slots.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// Returns the slot of `rank`.
+    ///
+    /// # Panics
+    /// If there is no such rank.
+    pub fn slot(&self, rank: usize) -> &RankSlot {
+        assert!(rank < self.ranks, "no slot of rank {rank}");
+        // SAFETY: the slot lies within the mapping, at a multiple of its alignment, and all bit patterns of atomics are valid.
+        unsafe { self.base.add(HEADER + rank * size_of::<RankSlot>()).cast::<RankSlot>().as_ref() }
+    }
+}
+
+impl Drop for SlotsFile {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map`, and nothing refers to it after this value.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_are_words() {
+        for work in [
+            Work::Copy(123),
+            Work::Reduce(1 << 40),
+            Work::Match,
+            Work::Entry,
+            Work::Compute(1_000_000_000_000),
+        ] {
+            assert_eq!(Charge::of(Charge(work).word()), Some(Charge(work)));
+        }
+        assert_eq!(Charge::of(u64::MAX), None);
+    }
+}

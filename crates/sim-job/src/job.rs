@@ -1,0 +1,320 @@
+//! The loop of a job in virtual time.
+
+use crate::account::JobAccount;
+use crate::processes::ProcessAccess;
+use crate::server::{AfterRequest, RankServer};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::fmt;
+use std::io;
+use std::process::{Child, Command, ExitStatus};
+use std::rc::Rc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{Duration, Instant};
+use weft_fabric::{Fabric, FabricExt};
+use weft_fabric_sim::units::Picoseconds;
+use weft_fabric_sim::{Cluster, Machine, RunCounts, SimOptions, Stopped, Trace};
+use weft_fabric_sim_client::{
+    JobHeader, PathHeader, SIMULATION_VARIABLE, Side, SlotsFile,
+};
+
+/// Time that a program's computing takes on the simulated machine.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ComputeTime {
+    /// No time: only communication takes time, and the same program gives the same times.
+    None,
+    /// The measured processor time, times a factor.
+    Measured {
+        /// Simulated time over measured time.
+        factor: f64,
+    },
+}
+
+impl ComputeTime {
+    /// Returns the simulated time of measured processor time, in picoseconds.
+    pub(crate) fn of(self, nanos: u64) -> Picoseconds {
+        match self {
+            ComputeTime::None => 0,
+            ComputeTime::Measured { factor } => (nanos as f64 * 1000.0 * factor) as Picoseconds,
+        }
+    }
+}
+
+/// A job to run.
+pub struct SimJob<'j> {
+    /// The machine.
+    pub machine: &'j Rc<Machine>,
+    /// Ranks, seed, disturbances and deaths. With `trace`, the outcome has each rank's activities.
+    pub options: SimOptions,
+    /// Time of the program's computing.
+    pub compute: ComputeTime,
+    /// Called now and then with virtual time in picoseconds.
+    pub progress: &'j mut dyn FnMut(Picoseconds),
+}
+
+/// Reason why a job did not come to its end.
+#[derive(Debug)]
+pub enum SimJobFailure {
+    /// The machine cannot run the job.
+    Impossible(Stopped),
+    /// The job could not be started.
+    System {
+        /// The step that failed.
+        what: &'static str,
+        /// The refusal of the system.
+        error: io::Error,
+    },
+    /// No rank can go on, or virtual time has reached its limit. The ranks have reported their waits and were ended.
+    Stopped(Stopped),
+}
+
+impl fmt::Display for SimJobFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SimJobFailure::Impossible(stopped) | SimJobFailure::Stopped(stopped) => {
+                write!(f, "{stopped}")
+            }
+            SimJobFailure::System { what, error } => write!(f, "{what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for SimJobFailure {}
+
+/// Outcome of a job whose processes have ended.
+#[derive(Debug)]
+pub struct SimJobOutcome {
+    /// Exit status of the launcher.
+    pub status: ExitStatus,
+    /// Times and traffic.
+    pub account: JobAccount,
+    /// Numbers of operations and events.
+    pub counts: RunCounts,
+    /// Activities, if they were asked for.
+    pub trace: Option<Trace>,
+    /// Number of turns that ranks had.
+    pub turns: u64,
+}
+
+/// Interval at which the simulation looks for the end of processes while it waits for a rank.
+const WATCH: Duration = Duration::from_millis(200);
+
+/// Time after a deadlock in which the ranks publish their waits and the launcher prints them.
+const REPORT: Duration = Duration::from_millis(700);
+
+/// Ranks and processes of a running job.
+struct RunningJob {
+    cluster: Cluster,
+    slots: SlotsFile,
+    servers: Vec<RankServer>,
+    processes: Rc<ProcessAccess>,
+    child: Child,
+    account: JobAccount,
+    spin: Duration,
+    turns: u64,
+}
+
+/// State of a turn.
+#[derive(PartialEq, Eq)]
+enum TurnEnd {
+    Rested,
+    Ended,
+    /// The launcher has ended, and with it all ranks.
+    JobEnded,
+}
+
+impl SimJob<'_> {
+    /// Starts `launcher`, which must start [`SimOptions::ranks`] ranks with this process's variables, and simulates the job until
+    /// its end.
+    pub fn run(self, launcher: &mut Command) -> Result<SimJobOutcome, SimJobFailure> {
+        let SimJob { machine, options, compute, progress } = self;
+        let ranks = options.ranks;
+        let cluster = Cluster::new(machine, options).map_err(SimJobFailure::Impossible)?;
+        let system = |what| move |error| SimJobFailure::System { what, error };
+        let directory = tempfile::Builder::new().prefix("weft-sim.").tempdir_in(memory_folder());
+        let directory = directory.map_err(system("a directory for the simulation"))?;
+        let slots = SlotsFile::create(&directory.path().join("ranks"), &header(&cluster, machine))
+            .map_err(system("a file for the simulation"))?;
+        launcher.env(SIMULATION_VARIABLE, directory.path());
+        let child = launcher.spawn().map_err(system("starting mpiexec"))?;
+        let processes = Rc::new(ProcessAccess::new(ranks));
+        let server = |rank| {
+            let sim = cluster.rank(rank);
+            sim.set_processes(processes.clone());
+            RankServer::new(sim, processes.clone(), compute)
+        };
+        let servers = (0..ranks).map(server).collect();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let mut job = RunningJob {
+            cluster,
+            slots,
+            servers,
+            processes,
+            child,
+            account: JobAccount::new(ranks),
+            spin: Duration::from_micros(if processors > 1 { 20 } else { 0 }),
+            turns: 0,
+        };
+        let stopped = job.simulate(progress);
+        let status = job.child.wait().map_err(system("waiting for mpiexec"))?;
+        if let Some(stopped) = stopped {
+            return Err(SimJobFailure::Stopped(stopped));
+        }
+        Ok(SimJobOutcome {
+            status,
+            counts: job.cluster.counts(),
+            trace: job.cluster.take_trace(),
+            account: job.account,
+            turns: job.turns,
+        })
+    }
+}
+
+impl RunningJob {
+    /// Gives ranks their turns until all have left, or the launcher has ended. Returns the reason if no rank can go on.
+    fn simulate(&mut self, progress: &mut dyn FnMut(Picoseconds)) -> Option<Stopped> {
+        let mut shown = Instant::now();
+        loop {
+            while let Some(rank) = self.cluster.due() {
+                if self.servers[rank].ended {
+                    continue;
+                }
+                match self.turn(rank) {
+                    TurnEnd::JobEnded => return None,
+                    TurnEnd::Rested | TurnEnd::Ended => self.cluster.rest(rank),
+                }
+            }
+            if self.servers.iter().all(|server| server.ended) {
+                return None;
+            }
+            if shown.elapsed() >= WATCH {
+                shown = Instant::now();
+                progress(self.cluster.now());
+            }
+            if !self.cluster.advance() {
+                let (at, waiting) = (self.cluster.now(), self.waiting());
+                // A rank that has died does not count as waiting.
+                if waiting.is_empty() {
+                    return None;
+                }
+                let stopped = match self.cluster.has_events() {
+                    true => Stopped::Limit { at, waiting },
+                    false => Stopped::Deadlock { at, waiting },
+                };
+                self.end_stuck();
+                return Some(stopped);
+            }
+        }
+    }
+
+    fn waiting(&self) -> Vec<usize> {
+        (0..self.servers.len()).filter(|&rank| !self.servers[rank].ended).collect()
+    }
+
+    /// Waits until `rank` has made a request. Returns false if the launcher has ended.
+    fn await_request(&mut self, rank: usize) -> bool {
+        loop {
+            let slot = self.slots.slot(rank);
+            let attached = slot.pid.load(Acquire) != 0;
+            if attached && slot.turn.wait(Side::Simulation, self.spin, WATCH) {
+                return true;
+            }
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+                return false;
+            }
+            if !attached {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        }
+    }
+
+    /// Lets `rank` run until it rests.
+    fn turn(&mut self, rank: usize) -> TurnEnd {
+        self.turns += 1;
+        if self.processes.pid(rank) == 0 && !self.await_attach(rank) {
+            return TurnEnd::JobEnded;
+        }
+        self.servers[rank].begin(self.slots.slot(rank), &mut self.account);
+        loop {
+            self.slots.slot(rank).turn.pass(Side::Rank);
+            if !self.await_request(rank) {
+                return TurnEnd::JobEnded;
+            }
+            let slot = self.slots.slot(rank);
+            match self.servers[rank].serve(slot, &mut self.account) {
+                AfterRequest::Runs => {}
+                AfterRequest::Rests => return TurnEnd::Rested,
+                AfterRequest::Ended => return TurnEnd::Ended,
+            }
+        }
+    }
+
+    /// Waits for a rank that has not run yet. Its first request asks for its first turn.
+    fn await_attach(&mut self, rank: usize) -> bool {
+        loop {
+            let slot = self.slots.slot(rank);
+            let pid = slot.pid.load(Acquire);
+            if pid != 0 && slot.used.load(Relaxed) > 0 && slot.turn.is(Side::Simulation) {
+                self.processes.set_pid(rank, pid);
+                return true;
+            }
+            if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
+                return false;
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+    }
+
+    /// Lets all ranks publish their waits, has the launcher print them, and ends the job.
+    fn end_stuck(&mut self) {
+        for rank in self.waiting() {
+            let slot = self.slots.slot(rank);
+            self.servers[rank].publish(slot);
+            slot.turn.pass(Side::Rank);
+            if !self.await_request(rank) {
+                return;
+            }
+        }
+        let launcher = Pid::from_raw(self.child.id() as i32);
+        let _ = kill(launcher, Signal::SIGQUIT);
+        std::thread::sleep(REPORT);
+        let _ = kill(launcher, Signal::SIGTERM);
+    }
+}
+
+/// Returns a folder in memory for the slots, or the folder for temporary files.
+fn memory_folder() -> std::path::PathBuf {
+    let memory = std::path::Path::new("/dev/shm");
+    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+}
+
+/// Returns the facts that the ranks need.
+fn header(cluster: &Cluster, machine: &Machine) -> JobHeader {
+    let (ranks, each) = (cluster.size(), machine.ranks_per_node.0);
+    let sim = cluster.rank(0);
+    let path = |peer: usize| {
+        let found = sim.capabilities(peer);
+        PathHeader {
+            send_max: found.send_max as u64,
+            inline_max: found.inline_max as u64,
+            mtu: found.mtu as u64,
+            multicast_max: found.multicast_max as u64,
+            rails: found.rails as u64,
+            round_trip: u64::from(found.round_trip),
+            in_order_placement: u64::from(found.in_order_placement),
+            shares_memory: u64::from(found.shares_memory),
+            coherent_atomics: u64::from(found.coherent_atomics),
+        }
+    };
+    JobHeader {
+        ranks: ranks as u64,
+        ranks_per_node: each as u64,
+        local: path(0),
+        remote: path(if ranks > each { each } else { 0 }),
+        fragment_min: sim.fragment_min().map_or(0, |len| len as u64 + 1),
+        same_arithmetic: u64::from(sim.same_arithmetic()),
+        model: sim.copies().model().words(),
+        ..JobHeader::new()
+    }
+}
+
