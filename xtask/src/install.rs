@@ -28,8 +28,17 @@ struct LegacyLibrary {
     links: &'static [&'static str],
 }
 
-/// Package and file of the layer that checks a program's calls, and its name below the folder of libraries.
-const CHECK: (&str, &str, &str) = ("weft-check", "libweft_check.so", "weft/libweft_check.so");
+/// A layer between a program and the MPI library, which `mpiexec` preloads.
+struct CallLayer {
+    package: &'static str,
+    /// File that the build leaves, which is also its name in the folder `weft` of the folder of libraries.
+    file: &'static str,
+}
+
+const CALL_LAYERS: [CallLayer; 2] = [
+    CallLayer { package: "weft-check", file: "libweft_check.so" },
+    CallLayer { package: "weft-sim-calls", file: "libweft_sim_calls.so" },
+];
 
 const LEGACY: [LegacyLibrary; 4] = [
     LegacyLibrary {
@@ -144,8 +153,9 @@ fn install_from(prefix: &Path, portable: Option<&Portable>) -> Result<(), String
             link(&format!("../../{name}"), &legacy.join(link_name))?;
         }
     }
-    let (_, file, name) = CHECK;
-    copy(&commands.join(file), &lib.join(name), 0o755)?;
+    for CallLayer { file, .. } in CALL_LAYERS {
+        copy(&commands.join(file), &lib.join("weft").join(file), 0o755)?;
+    }
     copy(&library.join("include/mpi.h"), &include.join("mpi.h"), 0o644)?;
     pkg_config::install(&pkgconfig)?;
     for (name, text) in MODULE_FILES {
@@ -189,7 +199,8 @@ fn is_member(package: &str) -> bool {
 fn command_packages() -> Vec<&'static str> {
     let packages = PROGRAMS.into_iter().map(|(package, _)| package);
     let libraries = LEGACY.iter().map(|library| library.package);
-    packages.chain(libraries).chain([CHECK.0]).filter(|package| is_member(package)).collect()
+    let layers = CALL_LAYERS.iter().map(|layer| layer.package);
+    packages.chain(libraries).chain(layers).filter(|package| is_member(package)).collect()
 }
 
 /// Builds the programs that only tests use, in the same command as the installed programs. All these programs then use dependencies

@@ -29,6 +29,7 @@ const LAYERS: &[&[&str]] = &[
         "weft-figures",
         "weft-fortran",
         "weft-launch",
+        "weft-sim-calls",
         "weft-legacy",
         "weft-tools",
         "weft-vm",

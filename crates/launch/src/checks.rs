@@ -1,7 +1,8 @@
-//! The layer that checks a program's MPI calls, which is preloaded if the user asks for it.
+//! The layers between a program and the MPI library, which are preloaded if the user asks for them: the checks of the program's MPI
+//! calls, and the times of its calls in a job in virtual time.
 
 use std::ffi::{OsStr, OsString};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Setting that asks for the checks.
 pub const SWITCH: &str = "WEFT_CHECK";
@@ -9,7 +10,22 @@ pub const SWITCH: &str = "WEFT_CHECK";
 /// File of the layer in an installation's folder of libraries.
 const FILE: &str = "weft/libweft_check.so";
 
-/// Returns the path of the layer, if the setting asks for it. `folder` is the installation's folder of libraries.
+/// Variable that names the simulation of a job in virtual time.
+pub const SIMULATION: &str = "WEFT_SIMULATION";
+
+/// File of the layer for jobs in virtual time.
+const SIM_CALLS: &str = "weft/libweft_sim_calls.so";
+
+/// Returns the paths of the layers for these settings, as a list for the loader. `folder` is the installation's folder of
+/// libraries.
+pub fn layers(folder: &Path, check: Option<&OsStr>, simulation: Option<&OsStr>) -> Option<OsString> {
+    let simulated = simulation.map(|_| folder.join(SIM_CALLS)).filter(|path| path.is_file());
+    let all = library(folder, check).into_iter().chain(simulated.map(PathBuf::into_os_string));
+    let all: Vec<_> = all.collect();
+    (!all.is_empty()).then(|| all.join(OsStr::new(":")))
+}
+
+/// Returns the path of the checks, if the setting asks for it. `folder` is the installation's folder of libraries.
 pub fn library(folder: &Path, setting: Option<&OsStr>) -> Option<OsString> {
     let is_wanted = setting.is_some_and(|value| !value.is_empty() && value != "0");
     is_wanted.then(|| folder.join(FILE).into_os_string())

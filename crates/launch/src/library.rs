@@ -35,7 +35,8 @@ pub fn variables(app: &App) -> Vec<(&'static str, OsString)> {
         given.map(|(_, value)| value.clone()).or_else(|| std::env::var_os(name))
     };
     let program = program(app, value("PATH"));
-    let checks = checks::library(&folder, value(checks::SWITCH).as_deref());
+    let (check, simulation) = (value(checks::SWITCH), value(checks::SIMULATION));
+    let checks = checks::layers(&folder, check.as_deref(), simulation.as_deref());
     let path = search_path(&folder, value(VARIABLE).unwrap_or_default(), program.as_deref());
     if value(legacy::SWITCH).is_some_and(|value| value == "0") {
         let checks =

@@ -1,0 +1,107 @@
+//! The slot of this process, and the calls that are written there.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::{Once, OnceLock};
+use weft_fabric_sim_client::{RankSlot, SIMULATION_VARIABLE, SlotsFile};
+
+/// Returns the directory of the simulation; `None` if the job does not run in virtual time.
+fn directory() -> Option<&'static PathBuf> {
+    static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
+    DIRECTORY.get_or_init(|| std::env::var_os(SIMULATION_VARIABLE).map(PathBuf::from)).as_ref()
+}
+
+/// Returns the slot of this process, once the process has joined the job.
+pub fn own_slot() -> Option<&'static RankSlot> {
+    static OWN: AtomicPtr<RankSlot> = AtomicPtr::new(std::ptr::null_mut());
+    static FILE: OnceLock<Option<SlotsFile>> = OnceLock::new();
+    static OWNER: AtomicU64 = AtomicU64::new(0);
+    let found = OWN.load(Acquire);
+    // SAFETY: the pointer leads into the mapped file, which is never unmapped.
+    if let Some(slot) = unsafe { found.as_ref() } {
+        // A forked child is no rank.
+        return (OWNER.load(Relaxed) == u64::from(std::process::id())).then_some(slot);
+    }
+    let file = FILE.get_or_init(|| SlotsFile::open(&directory()?.join("ranks")).ok()).as_ref()?;
+    let pid = std::process::id();
+    let slot = (0..file.ranks()).map(|rank| file.slot(rank));
+    let slot = slot.into_iter().find(|slot| slot.pid.load(Acquire) == pid)?;
+    OWNER.store(u64::from(pid), Relaxed);
+    OWN.store(std::ptr::from_ref(slot).cast_mut(), std::sync::atomic::Ordering::Release);
+    Some(slot)
+}
+
+/// Writes the names of the functions for the report, unless another rank has done so.
+fn write_names() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let Some(directory) = directory() else { return };
+        let path = directory.join("calls");
+        let text = crate::NAMES.join("\n");
+        let file = std::fs::File::options().write(true).create_new(true).open(path);
+        // Another rank may have written the names. Without them the report shows numbers.
+        let _ = file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
+    });
+}
+
+/// Returns the processor time of the calling thread in nanoseconds.
+pub fn processor_time() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // The system call itself, because this library may replace the C library's function.
+    // SAFETY: `now` is a local variable. Linux always has this clock.
+    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+thread_local! {
+    /// Processor time at the end of the thread's last call; 0 before its first call.
+    static LAST: Cell<u64> = const { Cell::new(0) };
+    /// Number of calls in which the thread is: a callback of the library may call MPI again.
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Adds the thread's computing since its last call to the slot.
+pub fn add_computing(slot: &RankSlot) {
+    let last = LAST.get();
+    let now = processor_time();
+    LAST.set(now);
+    if last > 0 && DEPTH.get() == 0 {
+        slot.compute.fetch_add(now.saturating_sub(last), Relaxed);
+    }
+}
+
+/// Returns true if the thread is inside of an MPI call.
+pub fn is_in_call() -> bool {
+    DEPTH.get() > 0
+}
+
+/// A call of the program that runs.
+pub struct TracedCall {
+    outermost: bool,
+}
+
+impl TracedCall {
+    /// Begins a call of the function with this number.
+    pub fn begin(index: u64) -> TracedCall {
+        let outermost = DEPTH.get() == 0;
+        if outermost && let Some(slot) = own_slot() {
+            add_computing(slot);
+            slot.call.store(index + 1, Relaxed);
+            slot.calls.fetch_add(1, Relaxed);
+        }
+        DEPTH.set(DEPTH.get() + 1);
+        TracedCall { outermost }
+    }
+
+    /// Ends the call.
+    pub fn end(self) {
+        DEPTH.set(DEPTH.get() - 1);
+        if self.outermost && let Some(slot) = own_slot() {
+            write_names();
+            slot.call.store(0, Relaxed);
+            LAST.set(processor_time());
+        }
+    }
+}
