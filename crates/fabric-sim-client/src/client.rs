@@ -35,6 +35,9 @@ pub(crate) const IMMEDIATE: u64 = 1 << 32;
 /// Time in picoseconds that a program needs to read the clock.
 const READING: u64 = 20_000;
 
+/// Number of readings of the clock in a row until the time of a reading doubles, roughly.
+const READINGS: u64 = 64;
+
 /// The place in the slots file, which the sleeper shares.
 pub(crate) struct SlotOwner {
     pub slots: SlotsFile,
@@ -100,6 +103,8 @@ pub struct SimClient {
     peers: RefCell<HashMap<usize, Option<PeerArena>>>,
     groups: RefCell<HashMap<usize, Option<ProcessorGroups>>>,
     failed: Cell<bool>,
+    /// Clock at the first and after the last of the readings that the program has made in a row.
+    readings: Cell<(u64, u64)>,
 }
 
 impl SimClient {
@@ -146,6 +151,7 @@ impl SimClient {
             peers: RefCell::default(),
             groups: RefCell::default(),
             failed: Cell::new(false),
+            readings: Cell::default(),
         };
         client.ask(Request::Rest { until: Some(0) });
         if let Some(groups) = client.groups_of(rank) {
@@ -167,10 +173,16 @@ impl SimClient {
         self.owner.slot().clock.load(Relaxed)
     }
 
-    /// Reads the clock for the program, in picoseconds. A reading takes [`READING`], so that a loop until a time ends.
+    /// Reads the clock for the program, in picoseconds. A reading takes [`READING`], so that a loop until a time ends. Of many
+    /// readings in a row, each takes a part of the time since the first.
     pub fn read_clock(&self) -> u64 {
-        self.charge_now(Work::Compute(READING));
-        self.clock()
+        let (first, last) = self.readings.get();
+        let before = self.owner.slot().clock.load(Relaxed);
+        let first = if last == before { first } else { before };
+        self.charge_now(Work::Compute(READING.max((before - first) / READINGS)));
+        let clock = self.clock();
+        self.readings.set((first, clock));
+        clock
     }
 
     /// Returns the number of the simulated node of `peer`.
@@ -224,14 +236,10 @@ impl SimClient {
         }
     }
 
-    /// Looks without waiting (MPI_Test): global time catches up with the rank's clock. If the rank has done nothing since its last
-    /// turn, its clock advances by the time of a look, so that no loop of looks is endless.
+    /// Looks without waiting (MPI_Test): global time catches up with the rank's clock, and no loop of looks is
+    /// endless.
     pub(crate) fn catch_up(&self) {
-        let slot = self.owner.slot();
-        let ahead = slot.charged.load(Relaxed) > 0
-            || slot.compute.load(Relaxed) > 0
-            || slot.clock.load(Relaxed) > slot.turn_start.load(Relaxed);
-        self.ask(Request::Look { idle: !ahead });
+        self.ask(Request::Look);
     }
 
     /// Returns the groups of processors of `peer`.

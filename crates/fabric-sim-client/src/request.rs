@@ -97,9 +97,9 @@ pub enum WriteEnd {
 pub enum Request {
     /// Ends the turn, until an event concerns the rank or its clock reaches `until`, in picoseconds.
     Rest { until: Option<u64> },
-    /// Lets global time catch up with the rank's clock. If `idle` is true, the rank looks again without having done anything, and
-    /// its clock advances by the time of a look.
-    Look { idle: bool },
+    /// Lets global time catch up with the rank's clock. If the rank has done nothing since its last turn, its clock advances by the
+    /// time of a look.
+    Look,
     /// Only applies the charges.
     Clock,
     /// The rank leaves the simulation.
@@ -146,7 +146,7 @@ impl Request {
         let kind = |kind| Words::default().put(kind);
         match *self {
             Request::Rest { until } => kind(0).put(until.unwrap_or(u64::MAX)),
-            Request::Look { idle } => kind(1).put(u64::from(idle)),
+            Request::Look => kind(1),
             Request::Clock => kind(2),
             Request::End => kind(3),
             Request::Write { rail, peer, src, dst, then, done } => {
@@ -205,7 +205,7 @@ impl Request {
                 let until = words.take();
                 Request::Rest { until: (until != u64::MAX).then_some(until) }
             }
-            1 => Request::Look { idle: words.take() != 0 },
+            1 => Request::Look,
             2 => Request::Clock,
             3 => Request::End,
             4 => {
@@ -294,7 +294,7 @@ mod tests {
         let all = [
             Request::Rest { until: None },
             Request::Rest { until: Some(0) },
-            Request::Look { idle: true },
+            Request::Look,
             Request::Clock,
             Request::End,
             write(WriteEnd::Data),

@@ -146,12 +146,8 @@ pub struct RankSlot {
     pub messages: AtomicU32,
     /// Number of datagrams that have arrived.
     pub datagrams: AtomicU32,
-    /// 1 if the reply ends a turn because nothing can happen any more: the rank publishes its waits, and rests again.
-    pub stuck: AtomicU32,
     /// The rank's clock in picoseconds.
     pub clock: AtomicU64,
-    /// The rank's clock at the beginning of its turn.
-    pub turn_start: AtomicU64,
     /// Address and length of the arena in the rank's address space.
     pub arena_base: AtomicU64,
     /// Descriptor of the arena in the rank's process.

@@ -35,11 +35,15 @@ pub struct RankServer {
     pub ended: bool,
     /// Clock at the last request.
     seen: Picoseconds,
+    /// Clock at the beginning of the turn.
+    turn_start: Picoseconds,
+    /// Clock at the first of the looks that the rank has made in a row without doing anything else.
+    idle_from: Option<Picoseconds>,
 }
 
 impl RankServer {
     pub fn new(sim: Sim, processes: Rc<ProcessAccess>, compute: ComputeTime) -> RankServer {
-        RankServer { sim, processes, compute, calls: 0, ended: false, seen: 0 }
+        RankServer { sim, processes, compute, calls: 0, ended: false, seen: 0, turn_start: 0, idle_from: None }
     }
 
     /// Fills the fields of a slot that every reply has.
@@ -69,7 +73,7 @@ impl RankServer {
         entry.waiting += waited;
         self.seen = clock;
         self.publish(slot);
-        slot.turn_start.store(clock, Relaxed);
+        self.turn_start = clock;
     }
 
     /// Adds the time since the last request to the account. The processor time of the program, and the time of the library, have
@@ -101,8 +105,8 @@ impl RankServer {
         let Some(request) = request else {
             return self.reply(slot, Words::default().put(u64::MAX));
         };
-        if let Request::Look { idle: true } = request {
-            self.sim.charge(Work::Compute(self.sim.look_time()));
+        if !matches!(request, Request::Look | Request::Clock) || self.sim.clock() > self.turn_start {
+            self.idle_from = None;
         }
         let (after, words) = self.answer(slot, request, account);
         self.note(slot, computed, account);
@@ -154,8 +158,16 @@ impl RankServer {
                 }
                 return (AfterRequest::Rests, words);
             }
-            Request::Look { .. } => {
+            Request::Look if sim.clock() > self.turn_start => {
                 sim.wake_at(sim.clock());
+                return (AfterRequest::Rests, words);
+            }
+            Request::Look => {
+                // A loop of looks sees nothing new before an event, which ends the rest. So its steps may grow, for the sake of
+                // loops that end at a time of their own.
+                let clock = sim.clock();
+                let since = *self.idle_from.get_or_insert(clock);
+                sim.wake_at(clock + sim.look_time().max((clock - since) / Self::LOOKS));
                 return (AfterRequest::Rests, words);
             }
             Request::End => return (AfterRequest::Ended, words),
@@ -276,6 +288,9 @@ impl RankServer {
         };
         (AfterRequest::Runs, reply)
     }
+
+    /// Number of looks in a row until the time of a look doubles, roughly.
+    const LOOKS: Picoseconds = 8;
 
     /// Maximum payload of a slot in bytes.
     const PAYLOAD: usize = 64 << 10;

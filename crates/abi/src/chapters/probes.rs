@@ -91,7 +91,7 @@ pub fn idle_test(nothing: bool) {
     IDLE_TESTS.set(row);
     lanes::progress_in_row(None, row);
     if let Some(engine) = state.engine.get()
-        && (row.is_multiple_of(PATIENCE) || !engine.policy().fits())
+        && (row.is_multiple_of(PATIENCE) || engine.policy().takes_turns())
     {
         crate::lock::unlocked(std::thread::yield_now);
     }

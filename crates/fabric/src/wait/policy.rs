@@ -134,6 +134,12 @@ impl WaitPolicy {
         self.spin.store(spin.as_nanos() as u64, Ordering::Relaxed);
     }
 
+    /// Returns true if a rank that tests in a loop takes a processor that another rank needs.
+    #[inline]
+    pub fn takes_turns(&self) -> bool {
+        !self.fits() && self.yields > 0
+    }
+
     /// Returns true if the local ranks fit the processors that they may use.
     #[inline]
     pub fn fits(&self) -> bool {
