@@ -71,15 +71,10 @@ impl SlotOwner {
         Words::load(&slot.words, slot.used.load(Relaxed))
     }
 
-    /// Leaves the simulation, without waiting for a reply. Later requests have no effect.
+    /// Leaves the simulation, once no operation under way uses this process's memory. Later requests have no effect.
     fn leave(&self) {
-        if self.left.swap(true, Relaxed) {
-            return;
-        }
-        let slot = self.slot();
-        let used = Request::End.words().store(&slot.words);
-        slot.used.store(used, Relaxed);
-        slot.turn.pass(Side::Simulation);
+        self.ask(Request::End);
+        self.left.store(true, Relaxed);
     }
 
     /// Returns an instant of virtual time in picoseconds.

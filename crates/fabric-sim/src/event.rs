@@ -141,6 +141,7 @@ impl WorldState {
             last => self.flights[last].next = number,
         }
         self.ranks[to as usize].last = number;
+        self.ranks[to as usize].arrived += 1;
         self.wake(to as usize, RankArrival::Message(number));
     }
 
@@ -160,6 +161,7 @@ impl WorldState {
                 if next == NONE {
                     self.ranks[rank].last = before;
                 }
+                self.ranks[rank].arrived -= 1;
                 return Some(number);
             }
             (before, number) = (number, next);

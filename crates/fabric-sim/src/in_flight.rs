@@ -187,6 +187,19 @@ impl SimFlights {
         }
     }
 
+    /// Returns true if an operation under way still reads or writes memory of `rank`.
+    pub fn use_memory_of(&self, rank: u32) -> bool {
+        self.all.iter().any(|flight| match flight.action {
+            FlightAction::Write { .. }
+            | FlightAction::Packets { .. }
+            | FlightAction::ReadRequest { .. }
+            | FlightAction::ReadReply { .. }
+            | FlightAction::AtomicRequest { .. }
+            | FlightAction::AtomicReply { .. } => flight.from == rank || flight.to == rank,
+            _ => false,
+        })
+    }
+
     /// Ends a flight.
     #[inline]
     pub fn end(&mut self, index: u32) {

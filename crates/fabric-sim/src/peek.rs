@@ -46,6 +46,7 @@ impl Sim {
         if next == NONE {
             state.ranks[self.rank()].last = before;
         }
+        state.ranks[self.rank()].arrived -= 1;
         if state.prices.descriptor > 0 && !state.is_local(self.rank(), peer) {
             state.spend(self.rank(), state.prices.descriptor, Activity::Receive);
         }

@@ -114,14 +114,7 @@ impl Sim {
 
     /// Returns the number of messages that have arrived and were not taken yet.
     pub fn arrived_messages(&self) -> usize {
-        let state = &*self.state();
-        let mut number = state.ranks[self.rank()].first;
-        let mut count = 0;
-        while number != crate::in_flight::NONE {
-            count += 1;
-            number = state.flights[number].next;
-        }
-        count
+        self.state().ranks[self.rank()].arrived as usize
     }
 
     /// Returns the number of datagrams that have arrived and were not taken yet.
@@ -137,6 +130,11 @@ impl Sim {
         len: usize,
     ) -> Result<Sge, Fault> {
         self.state().memory.find(peer, at, len)
+    }
+
+    /// Returns true if an operation under way still uses this rank's memory, so that the rank's process must not end.
+    pub fn uses_memory(&self) -> bool {
+        self.state().flights.use_memory_of(self.rank() as u32)
     }
 
     /// Schedules a turn of this rank at time `at`, or at its clock if `at` has passed.

@@ -65,6 +65,8 @@ pub(crate) struct RankState {
     /// Messages that have arrived, linked by [`SimFlight::next`].
     pub first: u32,
     pub last: u32,
+    /// Number of messages that have arrived.
+    pub arrived: u32,
     pub dead: bool,
     pub failed: bool,
     /// True if the rank has threads: [`RankRest::host`].
@@ -133,6 +135,7 @@ impl WorldState {
             node: (rank / ranks_per_node) as u32,
             first: NONE,
             last: NONE,
+            arrived: 0,
             dead: false,
             failed: false,
             hosted: false,

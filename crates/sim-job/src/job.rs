@@ -236,15 +236,21 @@ impl RunningJob {
         }
         self.servers[rank].begin(self.slots.slot(rank), &mut self.account);
         loop {
-            self.slots.slot(rank).turn.pass(Side::Rank);
-            if !self.await_request(rank) {
-                return TurnEnd::JobEnded;
+            // A rank that leaves has no turns any more. Its request stands until it can be carried out.
+            if !self.servers[rank].leaving {
+                self.slots.slot(rank).turn.pass(Side::Rank);
+                if !self.await_request(rank) {
+                    return TurnEnd::JobEnded;
+                }
             }
             let slot = self.slots.slot(rank);
             match self.servers[rank].serve(slot, &mut self.account) {
                 AfterRequest::Runs => {}
                 AfterRequest::Rests => return TurnEnd::Rested,
-                AfterRequest::Ended => return TurnEnd::Ended,
+                AfterRequest::Ended => {
+                    slot.turn.pass(Side::Rank);
+                    return TurnEnd::Ended;
+                }
             }
         }
     }

@@ -39,11 +39,13 @@ pub struct RankServer {
     turn_start: Picoseconds,
     /// Clock at the first of the looks that the rank has made in a row without doing anything else.
     idle_from: Option<Picoseconds>,
+    /// True if the rank has asked to leave, and operations under way still use its memory.
+    pub leaving: bool,
 }
 
 impl RankServer {
     pub fn new(sim: Sim, processes: Rc<ProcessAccess>, compute: ComputeTime) -> RankServer {
-        RankServer { sim, processes, compute, calls: 0, ended: false, seen: 0, turn_start: 0, idle_from: None }
+        RankServer { sim, processes, compute, calls: 0, ended: false, seen: 0, turn_start: 0, idle_from: None, leaving: false }
     }
 
     /// Fills the fields of a slot that every reply has.
@@ -112,6 +114,7 @@ impl RankServer {
         self.note(slot, computed, account);
         match after {
             AfterRequest::Runs => self.reply(slot, words),
+            AfterRequest::Rests if self.leaving => after,
             AfterRequest::Rests => {
                 slot.used.store(0, Relaxed);
                 after
@@ -170,7 +173,16 @@ impl RankServer {
                 sim.wake_at(clock + sim.look_time().max((clock - since) / Self::LOOKS));
                 return (AfterRequest::Rests, words);
             }
-            Request::End => return (AfterRequest::Ended, words),
+            Request::End => {
+                // Operations under way read and write the memory of the process, which may end now.
+                let after = match sim.uses_memory() {
+                    true => AfterRequest::Rests,
+                    false => AfterRequest::Ended,
+                };
+                self.leaving = after == AfterRequest::Rests;
+                sim.wake_at(sim.clock() + Self::LEAVING);
+                return (after, words);
+            }
             Request::Clock => words,
             Request::Write { rail, peer, src, dst, then, done } => {
                 account.operation(me, peer, src.len());
@@ -288,6 +300,9 @@ impl RankServer {
         };
         (AfterRequest::Runs, reply)
     }
+
+    /// Time in picoseconds after which a rank that leaves looks again for operations that use its memory.
+    const LEAVING: Picoseconds = 1_000_000;
 
     /// Number of looks in a row until the time of a look doubles, roughly.
     const LOOKS: Picoseconds = 8;

@@ -127,6 +127,18 @@ extern "C" fn leave_at_exit() {
     }
 }
 
+/// Returns the thread level that the job's fabric permits. In virtual time a rank has one clock, so one thread at a time may call.
+fn allowed_level(state: &ProcessState, level: c_int) -> c_int {
+    let client = state.engine.get().and_then(|engine| engine.endpoint().fabric().sim_client());
+    if level != MPI_THREAD_MULTIPLE || client.is_none() {
+        return level;
+    }
+    if state.engine.get().is_some_and(|engine| engine.rank() == 0) {
+        crate::progress::say("virtual time: one thread at a time may call MPI (MPI_THREAD_SERIALIZED)");
+    }
+    MPI_THREAD_SERIALIZED
+}
+
 /// Starts the engine for calls of this thread level, if it does not run yet. Returns the level that is provided.
 fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
     match state.phase.get() {
@@ -144,6 +156,7 @@ fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
     })?;
     state.phase.set(ProcessPhase::Running);
     mind_forks();
+    let level = allowed_level(state, level);
     if let Some(report) = &*state.report.borrow() {
         report.phase(weft_bootstrap::Phase::Running);
     }
