@@ -272,6 +272,11 @@ impl SimClient {
         arena.as_ref()?.at(address, len)
     }
 
+    /// Returns the name of this rank's simulated node.
+    pub fn node_name(&self) -> String {
+        format!("node{}", self.node_of(self.owner.rank))
+    }
+
     /// Describes the simulation, in lines for the user.
     pub fn describe(&self) -> Vec<String> {
         let (ranks, each) = (self.owner.slots.ranks(), self.header.ranks_per_node);

@@ -146,6 +146,15 @@ pub trait FabricExt: Fabric {
         self.facets().mapped_memory?.shown(peer, at, len)
     }
 
+    /// Returns true if a program of this process may see memory of `peer`. In virtual time ranks of a simulated node see each other's
+    /// memory, even if the machine file has no shared memory for the library.
+    fn shows_memory_of(&self, peer: usize) -> bool {
+        let facets = self.facets();
+        let simulated = facets.simulated.is_some() && facets.mapped_memory.is_some();
+        simulated && self.node(peer) == self.node(self.rank())
+            || self.capabilities(peer).shares_memory
+    }
+
     /// Provides the pages of `memory`, from [`Fabric::allocate`] or [`FabricExt::mapped`], before they are accessed. Does nothing if
     /// the fabric has no mapped memory.
     #[inline]

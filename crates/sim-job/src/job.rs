@@ -99,6 +99,9 @@ pub struct SimJobOutcome {
 /// Interval at which the simulation looks for the end of processes while it waits for a rank.
 const WATCH: Duration = Duration::from_millis(200);
 
+/// Time for which a rank may run without a request before the user is told.
+const PATIENCE: Duration = Duration::from_secs(10);
+
 /// Time after a deadlock in which the ranks publish their waits and the launcher prints them.
 const REPORT: Duration = Duration::from_millis(700);
 
@@ -112,6 +115,8 @@ struct RunningJob {
     account: JobAccount,
     spin: Duration,
     turns: u64,
+    /// True once the user has been told that a rank does not come back.
+    warned: bool,
 }
 
 /// State of a turn.
@@ -154,6 +159,7 @@ impl SimJob<'_> {
             account: JobAccount::new(ranks),
             spin: Duration::from_micros(if processors > 1 { 20 } else { 0 }),
             turns: 0,
+            warned: false,
         };
         let stopped = job.simulate(progress);
         let status = job.child.wait().map_err(system("waiting for mpiexec"))?;
@@ -213,7 +219,12 @@ impl RunningJob {
 
     /// Waits until `rank` has made a request. Returns false if the launcher has ended.
     fn await_request(&mut self, rank: usize) -> bool {
+        let began = Instant::now();
         loop {
+            if !self.warned && began.elapsed() >= PATIENCE {
+                self.warned = true;
+                self.warn(rank);
+            }
             let slot = self.slots.slot(rank);
             let attached = slot.pid.load(Acquire) != 0;
             if attached && slot.turn.wait(Side::Simulation, self.spin, WATCH) {
@@ -226,6 +237,23 @@ impl RunningJob {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
+    }
+
+    /// Says why time does not advance, if the rank that runs sleeps outside of MPI.
+    fn warn(&self, rank: usize) {
+        let pid = self.slots.slot(rank).pid.load(Relaxed);
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let sleeps = state.rsplit(") ").next().is_some_and(|rest| rest.starts_with('S'));
+        let us = self.cluster.now() as f64 / 1e6;
+        let what = match sleeps {
+            true => "sleeps outside of MPI",
+            false => "runs outside of MPI",
+        };
+        eprintln!(
+            "weft sim: virtual time stands at {us:.3} us: rank {rank} has had its turn for {} s and {what}; if it waits for another \
+             rank by a file, a socket or shared memory, that rank cannot run: wait by MPI",
+            PATIENCE.as_secs()
+        );
     }
 
     /// Lets `rank` run until it rests.

@@ -68,7 +68,7 @@ impl RankServer {
     /// Begins a turn.
     pub fn begin(&mut self, slot: &RankSlot, account: &mut JobAccount) {
         let clock = self.sim.clock();
-        let waited = clock - self.seen;
+        let waited = clock.saturating_sub(self.seen);
         let call = slot.call.load(Relaxed);
         let entry = account.ranks[self.sim.rank()].calls.entry(call).or_default();
         entry.time += waited;
@@ -87,7 +87,7 @@ impl RankServer {
         let entry = rank.calls.entry(slot.call.load(Relaxed)).or_default();
         entry.time += (clock - self.seen).saturating_sub(computed);
         let calls = slot.calls.load(Relaxed);
-        entry.calls += calls - self.calls;
+        entry.calls += calls.saturating_sub(self.calls);
         self.calls = calls;
         self.seen = clock;
         rank.end = clock;
@@ -255,7 +255,11 @@ impl RankServer {
                 Err(fault) => refused(fault),
             },
             Request::Withdraw { memory, remote } => {
-                sim.withdraw(weft_fabric::Region { local: memory, remote });
+                // A region that is not there comes from memory that the program has overwritten.
+                match sim.memory_of(me, remote, 0) {
+                    Ok(_) => sim.withdraw(weft_fabric::Region { local: memory, remote }),
+                    Err(fault) => return (AfterRequest::Runs, refused(fault)),
+                }
                 words
             }
             Request::RailWorks { rail, peer } => {

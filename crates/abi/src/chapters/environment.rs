@@ -62,6 +62,12 @@ pub(crate) unsafe fn get_processor_name(
     name: *mut c_char,
     resultlen: *mut c_int,
 ) -> Result<(), Error> {
+    let engine = state().engine.get();
+    if let Some(client) = engine.and_then(|engine| engine.endpoint().fabric().sim_client()) {
+        let node = client.node_name() + "\0";
+        // SAFETY: `name` is NULL or has MPI_MAX_PROCESSOR_NAME bytes, as MPI requires of the program.
+        return unsafe { store_text(node.as_bytes(), name, resultlen, "name") };
+    }
     let mut host = [0u8; MPI_MAX_PROCESSOR_NAME as usize];
     // SAFETY: `host` is a local buffer. Its last byte stays 0, even if the name is cut off.
     let failed = unsafe { libc::gethostname(host.as_mut_ptr().cast(), host.len() - 1) } != 0;
@@ -87,7 +93,7 @@ pub(crate) unsafe fn wtime() -> f64 {
 }
 
 /// Returns the time of a job in virtual time; `None` in other jobs.
-fn virtual_seconds() -> Option<f64> {
+pub(crate) fn virtual_seconds() -> Option<f64> {
     let engine = state().engine.get()?;
     let client = engine.endpoint().fabric().sim_client()?;
     Some(client.read_clock() as f64 * 1e-12)

@@ -326,8 +326,13 @@ fn bound(state: &ProcessState, engine: &Engine) -> Result<(), String> {
 /// Number of bytes that ranks share for a communicator whose collective operations use all kinds of shared memory.
 const ROOMY: u64 = 720 << 10;
 
-/// Returns the node of each rank.
+/// Returns the node of each rank: the host, or the simulated node of a job in virtual time.
 pub fn nodes() -> Vec<usize> {
+    if let Some(engine) = state().engine.get()
+        && let Some(client) = engine.endpoint().fabric().sim_client()
+    {
+        return (0..engine.endpoint().fabric().size()).map(|rank| client.node_of(rank)).collect();
+    }
     state().bootstrap.borrow().as_ref().map_or_else(Vec::new, |b| b.nodes().to_vec())
 }
 

@@ -194,7 +194,7 @@ fn out_of_memory(len: u64) -> Error {
 fn apart<F: Fabric>(comm: &Comm<F>) -> Option<Error> {
     let fabric = comm.engine().endpoint().fabric();
     let unseen = |&(rank, &peer): &(usize, &u32)| {
-        rank != comm.rank() && !fabric.capabilities(peer as usize).shares_memory
+        rank != comm.rank() && !fabric.shows_memory_of(peer as usize)
     };
     comm.group().ranks().iter().enumerate().find(unseen).map(|(rank, _)| not_shared(rank))
 }
