@@ -10,7 +10,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::{Duration, Instant};
 use weft_fabric::copies::{CopyModel, ProcessorGroups};
 use weft_fabric::{
@@ -47,6 +47,8 @@ pub(crate) struct SlotOwner {
     pub origin: Instant,
     /// Earliest deadline in picoseconds of the waits that were polled since the last rest; `u64::MAX` if there is none.
     pub deadline: AtomicU64,
+    /// Number of looks that have brought anything. A thread that was about to sleep must look again.
+    pub news: AtomicU32,
     /// True once the rank has left the simulation.
     pub left: AtomicBool,
 }
@@ -125,6 +127,7 @@ impl SimClient {
             spin,
             origin: Instant::now(),
             deadline: AtomicU64::new(u64::MAX),
+            news: AtomicU32::new(0),
             left: AtomicBool::new(false),
         });
         let slot = owner.slot();
@@ -234,7 +237,12 @@ impl SimClient {
     /// Looks without waiting (MPI_Test): global time catches up with the rank's clock, and no loop of looks is
     /// endless.
     pub(crate) fn catch_up(&self) {
-        self.ask(Request::Look);
+        self.owner.ask(Request::Look);
+        let slot = self.owner.slot();
+        if slot.messages.load(Relaxed) > 0 || slot.advanced.load(Relaxed) > 0 {
+            self.owner.news.fetch_add(1, Relaxed);
+        }
+        self.after_reply();
     }
 
     /// Returns the groups of processors of `peer`.

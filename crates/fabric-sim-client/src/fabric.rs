@@ -19,10 +19,13 @@ struct TurnSleeper(Arc<SlotOwner>);
 
 impl Sleep for TurnSleeper {
     fn arm(&self) -> Token {
-        Token(0)
+        Token(self.0.news.load(Relaxed))
     }
 
-    fn sleep(&self, _token: Token, limit: Duration) {
+    fn sleep(&self, token: Token, limit: Duration) {
+        if self.0.news.load(Relaxed) != token.0 {
+            return;
+        }
         let slot = self.0.slot();
         let sleep = if limit < WaitPolicy::UNTIL_RUNG { limit.as_nanos() as u64 * 1000 } else { u64::MAX };
         let until = slot.clock.load(Relaxed).saturating_add(sleep);
@@ -34,7 +37,9 @@ impl Sleep for TurnSleeper {
 
     fn disarm(&self) {}
 
-    fn ring(&self) {}
+    fn ring(&self) {
+        self.0.news.fetch_add(1, Relaxed);
+    }
 }
 
 impl SimClient {

@@ -27,7 +27,7 @@ pub enum Side {
 
 const SLEEPS: u32 = 2;
 
-/// The word that says which side runs. All zero, as in a new file, means that the simulation runs.
+/// The word that says which side runs.
 #[repr(transparent)]
 pub struct Turn(AtomicU32);
 

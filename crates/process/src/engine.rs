@@ -86,6 +86,8 @@ pub struct Engine<F: Fabric> {
     learns: Cell<bool>,
     /// Number of threads of this process that sleep in a wait, or poll for the last time before they sleep.
     waiting: Cell<u32>,
+    /// Number of waits that run in this process, including waits inside of functions of the program.
+    driving: Cell<u32>,
     helping: HelperThreads,
 }
 
@@ -128,6 +130,7 @@ impl<F: Fabric> Engine<F> {
             shm_comm_limit: Cell::new(usize::MAX),
             learns: Cell::new(false),
             waiting: Cell::new(0),
+            driving: Cell::new(0),
             helping: HelperThreads::default(),
         })
     }
@@ -230,7 +233,10 @@ impl<F: Fabric> Engine<F> {
     /// Progresses everything that needs no waiting, and wakes threads that may sleep until this work is done. Returns true if
     /// anything moved.
     pub fn progress(&self) -> bool {
-        self.endpoint.fabric().look();
+        // A wait lets simulated time pass by itself.
+        if self.driving.get() == 0 {
+            self.endpoint.fabric().look();
+        }
         self.progress_beside(0, PollReach::Some)
     }
 
@@ -330,7 +336,9 @@ impl<F: Fabric> Engine<F> {
             return value;
         }
         outside.before_wait();
+        self.driving.set(self.driving.get() + 1);
         let value = self.wait_loop(outside, look);
+        self.driving.set(self.driving.get() - 1);
         self.endpoint.rails().wait_ends();
         outside.after_wait();
         value

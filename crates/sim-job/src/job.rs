@@ -141,6 +141,7 @@ impl SimJob<'_> {
         let slots = SlotsFile::create(&directory.path().join("ranks"), &header(&cluster, machine))
             .map_err(system("a file for the simulation"))?;
         launcher.env(SIMULATION_VARIABLE, directory.path());
+        end_with_this_process(launcher);
         let child = launcher.spawn().map_err(system("starting mpiexec"))?;
         let processes = Rc::new(ProcessAccess::new(ranks));
         let server = |rank| {
@@ -288,7 +289,7 @@ impl RunningJob {
         loop {
             let slot = self.slots.slot(rank);
             let pid = slot.pid.load(Acquire);
-            if pid != 0 && slot.used.load(Relaxed) > 0 && slot.turn.is(Side::Simulation) {
+            if pid != 0 && slot.turn.is(Side::Simulation) {
                 self.processes.set_pid(rank, pid);
                 return true;
             }
@@ -313,6 +314,17 @@ impl RunningJob {
         let _ = kill(launcher, Signal::SIGQUIT);
         std::thread::sleep(REPORT);
         let _ = kill(launcher, Signal::SIGTERM);
+    }
+}
+
+/// Lets the launcher end if this process is killed.
+fn end_with_this_process(launcher: &mut Command) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: the function only makes a system call, which is allowed between fork and exec.
+    unsafe {
+        launcher.pre_exec(|| {
+            nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from)
+        });
     }
 }
 
