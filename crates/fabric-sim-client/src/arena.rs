@@ -25,9 +25,8 @@ impl ArenaMapping {
         let align = Region::ALIGN_SEEN;
         let none = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         // SAFETY: without MAP_FIXED, mmap(2) makes a new mapping that replaces nothing. It reserves addresses.
-        let wide = unsafe {
-            libc::mmap(std::ptr::null_mut(), len + align, libc::PROT_NONE, none, -1, 0)
-        };
+        let wide =
+            unsafe { libc::mmap(std::ptr::null_mut(), len + align, libc::PROT_NONE, none, -1, 0) };
         if wide == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -61,7 +60,8 @@ pub struct RankArena {
 
 impl RankArena {
     pub fn new() -> io::Result<RankArena> {
-        let file = nix::sys::memfd::memfd_create(c"weft-arena", nix::sys::memfd::MFdFlags::MFD_CLOEXEC)?;
+        let file =
+            nix::sys::memfd::memfd_create(c"weft-arena", nix::sys::memfd::MFdFlags::MFD_CLOEXEC)?;
         let file = File::from(file);
         file.set_len(ARENA as u64)?;
         let mapping = ArenaMapping::new(&file, ARENA)?;

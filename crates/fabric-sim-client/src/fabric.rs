@@ -27,7 +27,8 @@ impl Sleep for TurnSleeper {
             return;
         }
         let slot = self.0.slot();
-        let sleep = if limit < WaitPolicy::UNTIL_RUNG { limit.as_nanos() as u64 * 1000 } else { u64::MAX };
+        let sleep =
+            if limit < WaitPolicy::UNTIL_RUNG { limit.as_nanos() as u64 * 1000 } else { u64::MAX };
         let until = slot.clock.load(Relaxed).saturating_add(sleep);
         let until = until.min(self.0.deadline.swap(u64::MAX, Relaxed));
         let until = (until < u64::MAX).then_some(until);

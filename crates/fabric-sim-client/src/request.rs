@@ -96,7 +96,9 @@ pub enum WriteEnd {
 #[expect(missing_docs, reason = "the fields are those of the methods of `Fabric`")]
 pub enum Request {
     /// Ends the turn, until an event concerns the rank or its clock reaches `until`, in picoseconds.
-    Rest { until: Option<u64> },
+    Rest {
+        until: Option<u64>,
+    },
     /// Lets global time catch up with the rank's clock. If the rank has done nothing since its last turn, its clock advances by the
     /// time of a look.
     Look,
@@ -104,32 +106,96 @@ pub enum Request {
     Clock,
     /// The rank leaves the simulation.
     End,
-    Write { rail: Option<usize>, peer: usize, src: Sge, dst: RemoteAddr, then: WriteEnd, done: Completion },
-    Read { rail: Option<usize>, peer: usize, dst: Sge, src: RemoteAddr, done: Completion },
-    FlagAfter { rail: usize, peer: usize, flag: RemoteFlag, value: u64 },
-    Add { peer: usize, target: RemoteAddr, operand: u64, result: Sge, done: Completion },
-    Swap { peer: usize, target: RemoteAddr, compare: u64, swap: u64, result: Sge, done: Completion },
+    Write {
+        rail: Option<usize>,
+        peer: usize,
+        src: Sge,
+        dst: RemoteAddr,
+        then: WriteEnd,
+        done: Completion,
+    },
+    Read {
+        rail: Option<usize>,
+        peer: usize,
+        dst: Sge,
+        src: RemoteAddr,
+        done: Completion,
+    },
+    FlagAfter {
+        rail: usize,
+        peer: usize,
+        flag: RemoteFlag,
+        value: u64,
+    },
+    Add {
+        peer: usize,
+        target: RemoteAddr,
+        operand: u64,
+        result: Sge,
+        done: Completion,
+    },
+    Swap {
+        peer: usize,
+        target: RemoteAddr,
+        compare: u64,
+        swap: u64,
+        result: Sge,
+        done: Completion,
+    },
     /// Sends a message, whose payload of `len` bytes is in the slot unless it is a phantom.
-    Send { peer: usize, head: Head, solicited: bool, phantom: bool, len: usize },
+    Send {
+        peer: usize,
+        head: Head,
+        solicited: bool,
+        phantom: bool,
+        len: usize,
+    },
     /// Takes the next message. Reply: 0, or the peer plus 1, the head, the length, and 1 if the payload is a phantom.
-    Receive { from: Option<usize> },
+    Receive {
+        from: Option<usize>,
+    },
     /// Registers memory that the rank allocated for peers. Reply: the address for peers.
-    Allocate { memory: Sge },
+    Allocate {
+        memory: Sge,
+    },
     /// Registers memory of the program. Reply: the address for peers.
-    Expose { memory: Sge },
-    Withdraw { memory: Sge, remote: RemoteAddr },
+    Expose {
+        memory: Sge,
+    },
+    Withdraw {
+        memory: Sge,
+        remote: RemoteAddr,
+    },
     /// Reply: 1 if the rail works.
-    RailWorks { rail: usize, peer: usize },
-    Join { group: u32 },
-    Leave { group: u32 },
+    RailWorks {
+        rail: usize,
+        peer: usize,
+    },
+    Join {
+        group: u32,
+    },
+    Leave {
+        group: u32,
+    },
     /// Sends a datagram, whose payload is in the slot.
-    Multicast { group: u32, len: usize },
+    Multicast {
+        group: u32,
+        len: usize,
+    },
     /// Takes the next datagram, of at most `len` bytes. Reply: 0, or the source plus 1, the group, and the length.
-    ReceiveMulticast { len: usize },
+    ReceiveMulticast {
+        len: usize,
+    },
     /// Reply: 0, or 1 and the four numbers of the processor groups of `peer`.
-    Groups { peer: usize },
+    Groups {
+        peer: usize,
+    },
     /// Reply: the address in the peer's process.
-    MemoryOf { peer: usize, at: RemoteAddr, len: usize },
+    MemoryOf {
+        peer: usize,
+        at: RemoteAddr,
+        len: usize,
+    },
 }
 
 fn put_rail(words: Words, rail: Option<usize>) -> Words {
@@ -290,7 +356,8 @@ mod tests {
         // SAFETY: nothing accesses the memory.
         let real = unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(4096), 9) };
         let done = Some(Counter(3));
-        let write = |then| Request::Write { rail: Some(1), peer: 2, src: real, dst: at, then, done };
+        let write =
+            |then| Request::Write { rail: Some(1), peer: 2, src: real, dst: at, then, done };
         let all = [
             Request::Rest { until: None },
             Request::Rest { until: Some(0) },
@@ -304,7 +371,13 @@ mod tests {
             Request::FlagAfter { rail: 1, peer: 3, flag, value: 8 },
             Request::Add { peer: 1, target: at, operand: 5, result: real, done },
             Request::Swap { peer: 1, target: at, compare: 1, swap: 2, result: real, done: None },
-            Request::Send { peer: 1, head: Head([1, 2, 3]), solicited: true, phantom: true, len: 5 },
+            Request::Send {
+                peer: 1,
+                head: Head([1, 2, 3]),
+                solicited: true,
+                phantom: true,
+                len: 5,
+            },
             Request::Receive { from: None },
             Request::Receive { from: Some(0) },
             Request::Allocate { memory: real },

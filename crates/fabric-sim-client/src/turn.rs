@@ -81,7 +81,13 @@ impl Turn {
             };
             // SAFETY: FUTEX_WAIT reads the word, which is mapped, and the local `time`.
             unsafe {
-                libc::syscall(libc::SYS_futex, self.0.as_ptr(), libc::FUTEX_WAIT, marked, &raw const time);
+                libc::syscall(
+                    libc::SYS_futex,
+                    self.0.as_ptr(),
+                    libc::FUTEX_WAIT,
+                    marked,
+                    &raw const time,
+                );
             }
         }
     }

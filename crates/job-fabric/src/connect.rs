@@ -19,8 +19,8 @@ use weft_fabric::Counters;
 use weft_fabric_fault::FaultyFabric;
 use weft_fabric_join::Joined;
 use weft_fabric_ofi::{Ofi, OfiOptions};
-use weft_fabric_sim_client::SimClient;
 use weft_fabric_shm::{FENCES, Shm, ShmOptions};
+use weft_fabric_sim_client::SimClient;
 use weft_fabric_verbs::{Verbs, VerbsOptions};
 
 /// Key under which the first rank of each node publishes the reason why verbs cannot be used on the node. The value is empty if

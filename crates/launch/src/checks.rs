@@ -18,7 +18,11 @@ const SIM_CALLS: &str = "weft/libweft_sim_calls.so";
 
 /// Returns the paths of the layers for these settings, as a list for the loader. `folder` is the installation's folder of
 /// libraries.
-pub fn layers(folder: &Path, check: Option<&OsStr>, simulation: Option<&OsStr>) -> Option<OsString> {
+pub fn layers(
+    folder: &Path,
+    check: Option<&OsStr>,
+    simulation: Option<&OsStr>,
+) -> Option<OsString> {
     let simulated = simulation.map(|_| folder.join(SIM_CALLS)).filter(|path| path.is_file());
     let all = library(folder, check).into_iter().chain(simulated.map(PathBuf::into_os_string));
     let all: Vec<_> = all.collect();

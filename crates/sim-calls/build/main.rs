@@ -29,8 +29,14 @@ fn main() {
     for (index, f) in functions.iter().enumerate() {
         let names: Vec<_> = (0..f.params.len()).map(|i| format!("a{i}")).collect();
         let result = if f.returns == "double" { "f64" } else { "usize" };
-        writeln!(out, "entry_point! {{ {index} {} c\"P{}\" ({}) -> {result} }}", f.name, f.name, names.join(" "))
-            .unwrap();
+        writeln!(
+            out,
+            "entry_point! {{ {index} {} c\"P{}\" ({}) -> {result} }}",
+            f.name,
+            f.name,
+            names.join(" ")
+        )
+        .unwrap();
     }
     let out_dir = env::var("OUT_DIR").expect("cargo sets it");
     fs::write(Path::new(&out_dir).join("calls.rs"), out).expect("writing calls.rs");

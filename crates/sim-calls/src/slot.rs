@@ -98,7 +98,9 @@ impl TracedCall {
     /// Ends the call.
     pub fn end(self) {
         DEPTH.set(DEPTH.get() - 1);
-        if self.outermost && let Some(slot) = own_slot() {
+        if self.outermost
+            && let Some(slot) = own_slot()
+        {
             write_names();
             slot.call.store(0, Relaxed);
             LAST.set(processor_time());

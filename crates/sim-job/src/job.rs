@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::units::Picoseconds;
 use weft_fabric_sim::{Cluster, Machine, RunCounts, SimOptions, Stopped, Trace};
-use weft_fabric_sim_client::{
-    JobHeader, PathHeader, SIMULATION_VARIABLE, Side, SlotsFile,
-};
+use weft_fabric_sim_client::{JobHeader, PathHeader, SIMULATION_VARIABLE, Side, SlotsFile};
 
 /// Time that a program's computing takes on the simulated machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -322,9 +320,8 @@ fn end_with_this_process(launcher: &mut Command) {
     use std::os::unix::process::CommandExt;
     // SAFETY: the function only makes a system call, which is allowed between fork and exec.
     unsafe {
-        launcher.pre_exec(|| {
-            nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from)
-        });
+        launcher
+            .pre_exec(|| nix::sys::prctl::set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from));
     }
 }
 
@@ -363,4 +360,3 @@ fn header(cluster: &Cluster, machine: &Machine) -> JobHeader {
         ..JobHeader::new()
     }
 }
-

@@ -11,7 +11,7 @@ use weft_fabric::{
 };
 use weft_fabric_sim::Sim;
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim_client::{MOST_ADVANCES, RankSlot, Request, WriteEnd, Words};
+use weft_fabric_sim_client::{MOST_ADVANCES, RankSlot, Request, Words, WriteEnd};
 
 /// State of a rank after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,17 @@ pub struct RankServer {
 
 impl RankServer {
     pub fn new(sim: Sim, processes: Rc<ProcessAccess>, compute: ComputeTime) -> RankServer {
-        RankServer { sim, processes, compute, calls: 0, ended: false, seen: 0, turn_start: 0, idle_from: None, leaving: false }
+        RankServer {
+            sim,
+            processes,
+            compute,
+            calls: 0,
+            ended: false,
+            seen: 0,
+            turn_start: 0,
+            idle_from: None,
+            leaving: false,
+        }
     }
 
     /// Fills the fields of a slot that every reply has.
@@ -107,7 +117,8 @@ impl RankServer {
         let Some(request) = request else {
             return self.reply(slot, Words::default().put(u64::MAX));
         };
-        if !matches!(request, Request::Look | Request::Clock) || self.sim.clock() > self.turn_start {
+        if !matches!(request, Request::Look | Request::Clock) || self.sim.clock() > self.turn_start
+        {
             self.idle_from = None;
         }
         let (after, words) = self.answer(slot, request, account);
@@ -206,7 +217,9 @@ impl RankServer {
             }
             Request::FlagAfter { rail, peer, flag, value } => {
                 let set = FlagWrite { flag, value };
-                posted(known(peer).and_then(|peer| sim.write_flag_after(rail, peer, &set).map(drop)))
+                posted(
+                    known(peer).and_then(|peer| sim.write_flag_after(rail, peer, &set).map(drop)),
+                )
             }
             Request::Add { peer, target, operand, result, done } => {
                 account.operation(me, peer, 8);

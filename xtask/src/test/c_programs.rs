@@ -24,9 +24,9 @@ use std::time::Instant;
 /// Requirements in a program's comments.
 pub(super) struct ProgramPlan {
     pub(super) ranks: Vec<usize>,
-    args: Vec<String>,
-    expect: i32,
-    says: Vec<String>,
+    pub(super) args: Vec<String>,
+    pub(super) expect: i32,
+    pub(super) says: Vec<String>,
     once: Vec<String>,
     pub(super) timeout: u32,
     alone: bool,
@@ -96,6 +96,7 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     programs(&prefix, &[], tally)?;
     examples(&prefix, &folder()?, tally)?;
+    super::sim_programs::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;
     super::random::run(&prefix, tally)
 }
@@ -154,11 +155,11 @@ pub fn other_machines(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// A program of tests/c.
-struct Source {
-    name: String,
+pub(super) struct Source {
+    pub(super) name: String,
     path: PathBuf,
-    program: PathBuf,
-    plan: ProgramPlan,
+    pub(super) program: PathBuf,
+    pub(super) plan: ProgramPlan,
 }
 
 impl Source {
@@ -200,7 +201,7 @@ impl Run<'_> {
 }
 
 /// Returns the programs of tests/c, in the order of their names.
-fn sources() -> Result<Vec<Source>, String> {
+pub(super) fn sources() -> Result<Vec<Source>, String> {
     let mut paths = list(&root().join("tests/c"), "c")?;
     paths.sort();
     let out = folder()?;

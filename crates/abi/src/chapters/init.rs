@@ -134,7 +134,9 @@ fn allowed_level(state: &ProcessState, level: c_int) -> c_int {
         return level;
     }
     if state.engine.get().is_some_and(|engine| engine.rank() == 0) {
-        crate::progress::say("virtual time: one thread at a time may call MPI (MPI_THREAD_SERIALIZED)");
+        crate::progress::say(
+            "virtual time: one thread at a time may call MPI (MPI_THREAD_SERIALIZED)",
+        );
     }
     MPI_THREAD_SERIALIZED
 }

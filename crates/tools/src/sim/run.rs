@@ -40,6 +40,9 @@ pub struct SimRunArgs {
     /// Rail of a node that dies, and its time in microseconds; may be given several times.
     #[arg(long, value_name = "NODE.RAIL@US", value_parser = rail_death)]
     pub kill_rail: Vec<(u64, Death)>,
+    /// Lets the system's clocks and sleeps follow virtual time.
+    #[arg(long)]
+    pub clocks: bool,
     /// Shows no progress bar.
     #[arg(long)]
     pub quiet: bool,
@@ -110,7 +113,9 @@ pub fn run(args: &SimRunArgs) -> Result<SimRunReport, SimFailure> {
         Err(SimJobFailure::Stopped(stopped)) => {
             Ok(SimRunReport { text: format!("weft sim: {stopped}\n"), code: DEADLOCK })
         }
-        Err(failure @ SimJobFailure::Impossible(_)) => Err(SimFailure::Request(failure.to_string())),
+        Err(failure @ SimJobFailure::Impossible(_)) => {
+            Err(SimFailure::Request(failure.to_string()))
+        }
         Err(failure) => Err(SimFailure::Run(failure.to_string())),
     }
 }
@@ -145,6 +150,7 @@ fn launcher(args: &SimRunArgs) -> Result<Command, SimFailure> {
     let mut command = Command::new(own.with_file_name("mpiexec"));
     command.args(["-n", &args.ranks.to_string(), "-deadlock", "off", "--"]).args(&args.program);
     command.env("WEFT_PROGRESS", "none");
+    command.env("WEFT_SIM_CLOCKS", if args.clocks { "1" } else { "0" });
     Ok(command)
 }
 

@@ -1,0 +1,222 @@
+//! Unmodified programs in virtual time (`weft sim run`): the programs of tests/c, which check their own results; programs of
+//! tests/sim, about time itself; the examples.
+
+use super::c_programs::{Source, compile, folder, sources};
+use super::lanes::two_at_a_time;
+use super::tally::Tally;
+use crate::root;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// Maximum number of ranks of a program of tests/c.
+const RANKS: usize = 4;
+
+/// Exit code after a deadlock.
+const DEADLOCK: i32 = 35;
+
+pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    all_programs(prefix, tally)?;
+    own_programs(prefix, tally)?;
+    examples(prefix, tally)
+}
+
+/// A run of a program in virtual time.
+struct SimRun<'a> {
+    machine: &'a str,
+    ranks: usize,
+    nodes: usize,
+    program: &'a Path,
+    args: &'a [String],
+    /// Further options of `weft sim run`.
+    options: &'a [&'a str],
+    settings: &'a [(String, String)],
+}
+
+impl<'a> SimRun<'a> {
+    /// Returns a run on two ranks, each on a node of its own.
+    fn on(machine: &'a str, program: &'a Path, args: &'a [String]) -> SimRun<'a> {
+        SimRun { machine, ranks: 2, nodes: 2, program, args, options: &[], settings: &[] }
+    }
+
+    fn command(&self, prefix: &Path) -> Command {
+        let mut command = Command::new("timeout");
+        command.arg("120").arg(prefix.join("bin/weft"));
+        command.args(["sim", "run", "--quiet", "--compute", "none", "--machine", self.machine]);
+        command.args(["--ranks", &self.ranks.to_string(), "--nodes", &self.nodes.to_string()]);
+        command.args(self.options).arg(self.program).args(self.args);
+        command.envs(self.settings.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn output(&self, prefix: &Path) -> Result<Output, String> {
+        self.command(prefix).output().map_err(|e| format!("timeout: {e}"))
+    }
+
+    /// Runs the program, which must end with `code` and print `says`. Returns what it printed, and the report.
+    fn expect(&self, prefix: &Path, code: i32, says: &[String]) -> Result<String, String> {
+        let output = self.output(prefix)?;
+        let all = text(&output.stdout) + &text(&output.stderr);
+        let who = format!("{} on {} simulated ranks", self.program.display(), self.ranks);
+        if output.status.code() != Some(code) {
+            return Err(format!("{who}: {}, expected code {code}\n{all}", output.status));
+        }
+        match says.iter().find(|text| !all.contains(text.as_str())) {
+            Some(text) => Err(format!("{who} does not print '{text}':\n{all}")),
+            None => Ok(all),
+        }
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Returns the programs that cannot run in virtual time, each with the reason.
+fn excluded() -> Result<BTreeMap<String, String>, String> {
+    let path = root().join("tests/sim/excluded.csv");
+    let table = std::fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let row = |line: &str| {
+        let (name, reason) = line.split_once(',').ok_or(format!("'{line}': no reason"))?;
+        Ok((name.to_owned(), reason.to_owned()))
+    };
+    table.lines().skip(1).map(row).collect()
+}
+
+/// Runs the programs of tests/c, which the stage has built.
+fn all_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let excluded = excluded()?;
+    let all = sources()?;
+    if let Some(name) = excluded.keys().find(|name| !all.iter().any(|s| s.name == **name)) {
+        return Err(format!("tests/sim/excluded.csv: there is no program {name}"));
+    }
+    let is_wanted = |source: &&Source| !excluded.contains_key(&source.name);
+    let wanted: Vec<&Source> = all.iter().filter(is_wanted).collect();
+    let results = two_at_a_time(&wanted, |source| {
+        let ranks = source.plan.ranks.iter().copied().filter(|&ranks| ranks <= RANKS).max();
+        let ranks = ranks.unwrap_or(2);
+        let nodes = ranks.div_ceil(2);
+        let (program, args) = (source.program.as_path(), source.plan.args.as_slice());
+        let settings = source.plan.environments.first().map_or(&[][..], Vec::as_slice);
+        let run = SimRun { ranks, nodes, settings, ..SimRun::on("ndr", program, args) };
+        run.expect(prefix, source.plan.expect, &source.plan.says)
+            .map(|_| println!("ok   {} on {ranks} simulated ranks", source.name))
+            .inspect_err(|error| println!("FAILED {error}"))
+    });
+    tally.passed += results.iter().filter(|result| result.is_ok()).count();
+    let failed: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    if failed.is_empty() { Ok(()) } else { Err(failed.join("\n")) }
+}
+
+/// Builds a program of tests/sim.
+fn built(prefix: &Path, name: &str) -> Result<PathBuf, String> {
+    let program = folder()?.join(format!("sim-{name}"));
+    compile(prefix, &root().join("tests/sim").join(name).with_extension("c"), &program)?;
+    Ok(program)
+}
+
+/// Runs the programs of tests/sim.
+fn own_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let run =
+        |program, ranks, args| SimRun { ranks, nodes: ranks, ..SimRun::on("ndr", program, args) };
+    let deadlock = built(prefix, "deadlock")?;
+    let cycle = ["these wait for each other: 0 -> 1 -> 0", "deadlock at"].map(str::to_owned);
+    run(&deadlock, 2, &[]).expect(prefix, DEADLOCK, &cycle)?;
+    println!("ok   a deadlock in virtual time, with its cycle");
+    let correct = ["correct".to_owned()];
+    let looks = built(prefix, "looks")?;
+    run(&looks, 2, &[]).expect(prefix, 0, &correct)?;
+    println!("ok   loops that look without waiting");
+    let clocks = built(prefix, "clocks")?;
+    let followed = SimRun { options: &["--clocks"], ..run(&clocks, 2, &[]) };
+    followed.expect(prefix, 0, &correct)?;
+    println!("ok   the system's clocks in virtual time");
+    like_the_pattern(prefix)?;
+    same_bits(prefix)?;
+    tally.passed += 5;
+    Ok(())
+}
+
+/// Compares a ping-pong in C with the pattern, which is a program of the simulator itself.
+fn like_the_pattern(prefix: &Path) -> Result<(), String> {
+    let sizes = ["8", "256", "8192", "262144"].map(str::to_owned);
+    let program = built(prefix, "ping_pong")?;
+    for machine in ["ndr", "fence", "rendezvous", "ethernet"] {
+        let run = SimRun::on(machine, &program, &sizes);
+        let output = run.output(prefix)?;
+        let csv = folder()?.join("sim-ping-pong.csv");
+        let mut pattern = Command::new(prefix.join("bin/weft"));
+        pattern.args(["sim", "ping-pong", "--ranks", "2", "--machine", machine]);
+        // Ranks of the program are on nodes of their own.
+        pattern.args(["--set", "ranks_per_node=1", "--bytes", &sizes.join(","), "--csv"]).arg(&csv);
+        super::tools::quiet(&mut pattern)?;
+        let table = std::fs::read_to_string(&csv).map_err(|e| e.to_string())?;
+        let of_program = figures(&text(&output.stdout), ' ');
+        let of_pattern = figures(&table, ',');
+        for size in &sizes {
+            let (Some(c), Some(rust)) = (of_program.get(size), of_pattern.get(size)) else {
+                return Err(format!(
+                    "{machine}, {size} bytes: no figure in\n{table}\n{}",
+                    text(&output.stdout)
+                ));
+            };
+            if (c / rust - 1.0).abs() > 0.02 {
+                return Err(format!(
+                    "{machine}, {size} bytes: {c} us in C, {rust} us as a pattern"
+                ));
+            }
+        }
+        println!("ok   a ping-pong in C on {machine}, as the pattern");
+    }
+    Ok(())
+}
+
+/// Reads rows of figures: the last field is the figure, and the first number before it that is a size is the key.
+fn figures(table: &str, separator: char) -> BTreeMap<String, f64> {
+    let row = |line: &str| {
+        let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
+        let figure = fields.iter().rev().find_map(|field| field.parse().ok())?;
+        let size = fields.iter().find(|field| field.parse::<usize>().is_ok_and(|n| n >= 8))?;
+        Some(((*size).to_owned(), figure))
+    };
+    table.lines().filter_map(row).collect()
+}
+
+/// Compares the bits that a program prints under mpiexec and in virtual time, with the same algorithms.
+fn same_bits(prefix: &Path) -> Result<(), String> {
+    let program = built(prefix, "sums")?;
+    let settings = [("WEFT_ALLREDUCE", "MPI-PE"), ("WEFT_REDUCE", "MPI-BINOMIAL")];
+    let mut real = Command::new(prefix.join("bin/mpiexec"));
+    real.args(["-n", "4"]).arg(&program).envs(settings);
+    let real = super::tools::quiet(&mut real)?;
+    let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let run =
+        SimRun { ranks: 4, nodes: 4, settings: &settings, ..SimRun::on("ndr", &program, &[]) };
+    let simulated = run.output(prefix)?;
+    if text(&simulated.stdout) != real || real.lines().count() < 1000 {
+        return Err("sums: other bits in virtual time than under mpiexec".to_owned());
+    }
+    println!("ok   the same bits under mpiexec and in virtual time");
+    Ok(())
+}
+
+/// Runs the examples on 64 ranks, twice: the report must not change.
+fn examples(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let matrix = root().join("examples/poisson32.mtx").display().to_string();
+    let programs = [
+        ("heat", vec!["--points".to_owned(), "64".into(), "--steps".into(), "20".into()]),
+        ("cg", vec!["--matrix".to_owned(), matrix]),
+    ];
+    for (name, args) in programs {
+        let program = folder()?.join(name);
+        let run = SimRun { ranks: 64, nodes: 16, ..SimRun::on("ndr", &program, &args) };
+        let correct = ["correct".to_owned()];
+        let first = run.expect(prefix, 0, &correct)?;
+        if run.expect(prefix, 0, &correct)? != first {
+            return Err(format!("{name}: two equal runs in virtual time differ"));
+        }
+        println!("ok   {name} on 64 simulated ranks, twice with the same report");
+        tally.passed += 1;
+    }
+    Ok(())
+}
