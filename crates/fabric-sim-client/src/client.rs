@@ -1,9 +1,9 @@
 //! The rank's side of the slot: requests, collected charges, counters that advanced.
 
 use crate::arena::{PeerArena, RankArena};
-use crate::request::{Request, Words};
+use crate::request::{SimRequest, SlotWords};
 use crate::slot::{JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SlotsFile};
-use crate::turn::Side;
+use crate::turn::TurnSide;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -59,23 +59,23 @@ impl SlotOwner {
     }
 
     /// Makes a request and waits for the reply.
-    pub fn ask(&self, request: Request) -> Words {
+    pub fn ask(&self, request: SimRequest) -> SlotWords {
         let slot = self.slot();
         if self.left.load(Relaxed) {
-            return Words::default();
+            return SlotWords::default();
         }
         let used = request.words().store(&slot.words);
         slot.used.store(used, Relaxed);
-        slot.turn.pass(Side::Simulation);
-        while !slot.turn.wait(Side::Rank, self.spin, Duration::from_secs(1)) {
+        slot.turn.pass(TurnSide::Simulation);
+        while !slot.turn.wait(TurnSide::Rank, self.spin, Duration::from_secs(1)) {
             // If the simulation process is gone, the launcher ends this process, too.
         }
-        Words::load(&slot.words, slot.used.load(Relaxed))
+        SlotWords::load(&slot.words, slot.used.load(Relaxed))
     }
 
     /// Leaves the simulation, once no operation under way uses this process's memory. Later requests have no effect.
     fn leave(&self) {
-        self.ask(Request::End);
+        self.ask(SimRequest::End);
         self.left.store(true, Relaxed);
     }
 
@@ -151,7 +151,7 @@ impl SimClient {
             failed: Cell::new(false),
             readings: Cell::default(),
         };
-        client.ask(Request::Rest { until: Some(0) });
+        client.ask(SimRequest::Rest { until: Some(0) });
         if let Some(groups) = client.groups_of(rank) {
             client.copies.set_groups(groups);
         }
@@ -166,7 +166,7 @@ impl SimClient {
     /// Returns virtual time in picoseconds.
     pub fn clock(&self) -> u64 {
         if self.owner.slot().charged.load(Relaxed) > 0 {
-            self.ask(Request::Clock);
+            self.ask(SimRequest::Clock);
         }
         self.owner.slot().clock.load(Relaxed)
     }
@@ -188,7 +188,7 @@ impl SimClient {
         peer / self.header.ranks_per_node as usize
     }
 
-    pub(crate) fn ask(&self, request: Request) -> Words {
+    pub(crate) fn ask(&self, request: SimRequest) -> SlotWords {
         let reply = self.owner.ask(request);
         self.after_reply();
         reply
@@ -212,7 +212,7 @@ impl SimClient {
     }
 
     /// Asks for an operation, and returns its fault if the simulation refuses it.
-    pub(crate) fn post(&self, request: Request) -> Result<(), Fault> {
+    pub(crate) fn post(&self, request: SimRequest) -> Result<(), Fault> {
         let mut reply = self.ask(request);
         fault_of(reply.take()).map_or(Ok(()), Err)
     }
@@ -230,14 +230,14 @@ impl SimClient {
             return;
         }
         while !self.owner.slot().charge(work) {
-            self.ask(Request::Clock);
+            self.ask(SimRequest::Clock);
         }
     }
 
     /// Looks without waiting (MPI_Test): global time catches up with the rank's clock, and no loop of looks is
     /// endless.
     pub(crate) fn catch_up(&self) {
-        self.owner.ask(Request::Look);
+        self.owner.ask(SimRequest::Look);
         let slot = self.owner.slot();
         if slot.messages.load(Relaxed) > 0 || slot.advanced.load(Relaxed) > 0 {
             self.owner.news.fetch_add(1, Relaxed);
@@ -250,7 +250,7 @@ impl SimClient {
         if let Some(&groups) = self.groups.borrow().get(&peer) {
             return groups;
         }
-        let mut reply = self.ask(Request::Groups { peer });
+        let mut reply = self.ask(SimRequest::Groups { peer });
         let found = (reply.take() != 0)
             .then(|| ProcessorGroups::of(std::array::from_fn(|_| reply.take() as u32)));
         self.groups.borrow_mut().insert(peer, found);
@@ -262,7 +262,7 @@ impl SimClient {
         if self.node_of(peer) != self.node_of(self.owner.rank) {
             return None;
         }
-        let mut reply = self.ask(Request::MemoryOf { peer, at, len });
+        let mut reply = self.ask(SimRequest::MemoryOf { peer, at, len });
         if reply.take() != 0 {
             return None;
         }

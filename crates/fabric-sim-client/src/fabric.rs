@@ -1,7 +1,7 @@
 //! The traits of a fabric, over requests to the simulation.
 
 use crate::client::{SimClient, SlotOwner};
-use crate::request::{Request, WriteEnd};
+use crate::request::{SimRequest, WriteEnd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
@@ -33,7 +33,7 @@ impl Sleep for TurnSleeper {
         let until = until.min(self.0.deadline.swap(u64::MAX, Relaxed));
         let until = (until < u64::MAX).then_some(until);
         // The counters that advanced are applied by the next call of `progress`, because a sleeper has no counters.
-        self.0.ask(Request::Rest { until });
+        self.0.ask(SimRequest::Rest { until });
     }
 
     fn disarm(&self) {}
@@ -52,22 +52,22 @@ impl SimClient {
         then: WriteEnd,
     ) -> Result<(), Fault> {
         let &RemoteWrite { src, dst, done } = write;
-        self.post(Request::Write { rail, peer, src, dst, then, done })
+        self.post(SimRequest::Write { rail, peer, src, dst, then, done })
     }
 
     fn post_read(&self, rail: Option<usize>, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
         let &RemoteRead { dst, src, done } = read;
-        self.post(Request::Read { rail, peer, dst, src, done })
+        self.post(SimRequest::Read { rail, peer, dst, src, done })
     }
 
-    fn post_send(&self, peer: usize, head: Head, solicited: bool, payload: Sge) -> PostOutcome {
+    fn post_send(&self, peer: usize, head: Head, payload: Sge) -> PostOutcome {
         let (phantom, len) = (payload.is_phantom(), payload.len());
         if !phantom && len > 0 {
             // SAFETY: the slot has room for the largest message, and belongs to the rank while it runs.
             let room = unsafe { Sge::new(self.owner.slot().payload(), len) };
             room.copy_from(payload);
         }
-        self.ask(Request::Send { peer, head, solicited, phantom, len });
+        self.ask(SimRequest::Send { peer, head, phantom, len });
         PostOutcome::Done
     }
 }
@@ -115,17 +115,17 @@ impl Fabric for SimClient {
         const ENOMEM: i32 = 12;
         let full = || Fault::system("memory of a simulated rank for its peers", ENOMEM);
         let local = self.arena.allocate(len).ok_or_else(full)?;
-        let mut reply = self.ask(Request::Allocate { memory: local });
+        let mut reply = self.ask(SimRequest::Allocate { memory: local });
         Ok(Region { local, remote: reply.take_remote() })
     }
 
     fn expose(&self, memory: Sge) -> Result<Region, Fault> {
-        let mut reply = self.ask(Request::Expose { memory });
+        let mut reply = self.ask(SimRequest::Expose { memory });
         Ok(Region { local: memory, remote: reply.take_remote() })
     }
 
     fn withdraw(&self, region: Region) {
-        self.ask(Request::Withdraw { memory: region.local, remote: region.remote });
+        self.ask(SimRequest::Withdraw { memory: region.local, remote: region.remote });
         self.arena.free(region.local);
     }
 
@@ -153,23 +153,23 @@ impl Fabric for SimClient {
 
     fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
         let &FetchAdd { target, operand, result, done } = add;
-        self.post(Request::Add { peer, target, operand, result, done })
+        self.post(SimRequest::Add { peer, target, operand, result, done })
     }
 
     fn compare_swap(&self, peer: usize, request: &CompareSwap) -> Result<(), Fault> {
         let &CompareSwap { target, compare, swap, result, done } = request;
-        self.post(Request::Swap { peer, target, compare, swap, result, done })
+        self.post(SimRequest::Swap { peer, target, compare, swap, result, done })
     }
 
     fn send(&self, peer: usize, head: Head, payload: Sge, _done: Completion) -> PostOutcome {
-        self.post_send(peer, head, false, payload)
+        self.post_send(peer, head, payload)
     }
 
     fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         if self.owner.slot().messages.load(Relaxed) == 0 {
             return None;
         }
-        let mut reply = self.ask(Request::Receive { from });
+        let mut reply = self.ask(SimRequest::Receive { from });
         let peer = (reply.take() as usize).checked_sub(1)?;
         let head = Head(std::array::from_fn(|_| reply.take()));
         let (len, phantom) = (reply.take() as usize, reply.take() != 0);
@@ -255,11 +255,11 @@ impl weft_fabric::Rails for SimClient {
 
     fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault> {
         let &FlagWrite { flag, value } = set;
-        self.post(Request::FlagAfter { rail, peer, flag, value }).map(|()| true)
+        self.post(SimRequest::FlagAfter { rail, peer, flag, value }).map(|()| true)
     }
 
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
-        self.ask(Request::RailWorks { rail, peer }).take() != 0
+        self.ask(SimRequest::RailWorks { rail, peer }).take() != 0
     }
 
     fn fragment_min(&self) -> Option<usize> {
@@ -279,11 +279,11 @@ impl weft_fabric::Immediates for SimClient {
 
 impl weft_fabric::Multicast for SimClient {
     fn join(&self, group: GroupId) {
-        self.ask(Request::Join { group: group.0 });
+        self.ask(SimRequest::Join { group: group.0 });
     }
 
     fn leave(&self, group: GroupId) {
-        self.ask(Request::Leave { group: group.0 });
+        self.ask(SimRequest::Leave { group: group.0 });
     }
 
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
@@ -295,14 +295,14 @@ impl weft_fabric::Multicast for SimClient {
             // SAFETY: a datagram is not longer than the payload of the slot, which belongs to the rank while it runs.
             unsafe { Sge::new(self.owner.slot().payload(), src.len()) }.copy_from(src);
         }
-        self.post(Request::Multicast { group: group.0, len: src.len() })
+        self.post(SimRequest::Multicast { group: group.0, len: src.len() })
     }
 
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {
         if self.owner.slot().datagrams.load(Relaxed) == 0 {
             return None;
         }
-        let mut reply = self.ask(Request::ReceiveMulticast { len: into.len() });
+        let mut reply = self.ask(SimRequest::ReceiveMulticast { len: into.len() });
         let source = (reply.take() as usize).checked_sub(1)?;
         let (group, len) = (GroupId(reply.take() as u32), reply.take() as usize);
         let len = len.min(into.len());

@@ -31,8 +31,8 @@ mod slot;
 mod turn;
 
 pub use client::{ClientFailure, SimClient};
-pub use request::{Request, Words, WriteEnd};
+pub use request::{SimRequest, SlotWords, WriteEnd};
 pub use slot::{
-    Charge, JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile,
+    Charge, JobHeader, MOST_ADVANCES, PAYLOAD, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile,
 };
-pub use turn::{Side, Turn};
+pub use turn::{Turn, TurnSide};

@@ -6,32 +6,32 @@ use weft_fabric::{Completion, Counter, Head, RemoteAddr, RemoteFlag, Sge};
 
 /// The words of a request or reply, written or read in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct SlotWords {
     words: [u64; WORDS],
     used: usize,
     read: usize,
 }
 
-impl Words {
+impl SlotWords {
     /// Appends a word.
-    pub fn put(mut self, word: u64) -> Words {
+    pub fn put(mut self, word: u64) -> SlotWords {
         self.words[self.used] = word;
         self.used += 1;
         self
     }
 
     /// Appends memory of the rank. A phantom keeps only its length.
-    pub fn put_memory(self, memory: Sge) -> Words {
+    pub fn put_memory(self, memory: Sge) -> SlotWords {
         let address = if memory.is_phantom() { 0 } else { memory.ptr().expose_provenance() as u64 };
         self.put(address).put(memory.len() as u64)
     }
 
     /// Appends an address of a peer.
-    pub fn put_remote(self, at: RemoteAddr) -> Words {
-        at.words().into_iter().fold(self, Words::put)
+    pub fn put_remote(self, at: RemoteAddr) -> SlotWords {
+        at.words().into_iter().fold(self, SlotWords::put)
     }
 
-    fn put_done(self, done: Completion) -> Words {
+    fn put_done(self, done: Completion) -> SlotWords {
         self.put(done.map_or(0, |counter| u64::from(counter.0) + 1))
     }
 
@@ -71,12 +71,12 @@ impl Words {
     }
 
     /// Loads `used` words of a slot.
-    pub fn load(slot: &[AtomicU64; WORDS], used: u32) -> Words {
+    pub fn load(slot: &[AtomicU64; WORDS], used: u32) -> SlotWords {
         let used = (used as usize).min(WORDS);
         let mut words = [0; WORDS];
         let pairs = words.iter_mut().zip(slot).take(used);
         pairs.for_each(|(word, at)| *word = at.load(Ordering::Relaxed));
-        Words { words, used, read: 0 }
+        SlotWords { words, used, read: 0 }
     }
 }
 
@@ -94,7 +94,7 @@ pub enum WriteEnd {
 /// A request of a rank. Its memory is named by addresses of the rank's process.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[expect(missing_docs, reason = "the fields are those of the methods of `Fabric`")]
-pub enum Request {
+pub enum SimRequest {
     /// Ends the turn, until an event concerns the rank or its clock reaches `until`, in picoseconds.
     Rest {
         until: Option<u64>,
@@ -146,7 +146,6 @@ pub enum Request {
     Send {
         peer: usize,
         head: Head,
-        solicited: bool,
         phantom: bool,
         len: usize,
     },
@@ -198,24 +197,24 @@ pub enum Request {
     },
 }
 
-fn put_rail(words: Words, rail: Option<usize>) -> Words {
+fn put_rail(words: SlotWords, rail: Option<usize>) -> SlotWords {
     words.put(rail.map_or(0, |rail| rail as u64 + 1))
 }
 
-fn take_rail(words: &mut Words) -> Option<usize> {
+fn take_rail(words: &mut SlotWords) -> Option<usize> {
     (words.take() as usize).checked_sub(1)
 }
 
-impl Request {
+impl SimRequest {
     /// Returns the request as words.
-    pub fn words(&self) -> Words {
-        let kind = |kind| Words::default().put(kind);
+    pub fn words(&self) -> SlotWords {
+        let kind = |kind| SlotWords::default().put(kind);
         match *self {
-            Request::Rest { until } => kind(0).put(until.unwrap_or(u64::MAX)),
-            Request::Look => kind(1),
-            Request::Clock => kind(2),
-            Request::End => kind(3),
-            Request::Write { rail, peer, src, dst, then, done } => {
+            SimRequest::Rest { until } => kind(0).put(until.unwrap_or(u64::MAX)),
+            SimRequest::Look => kind(1),
+            SimRequest::Clock => kind(2),
+            SimRequest::End => kind(3),
+            SimRequest::Write { rail, peer, src, dst, then, done } => {
                 let words = put_rail(kind(4), rail).put(peer as u64).put_memory(src);
                 let words = words.put_remote(dst).put_done(done);
                 match then {
@@ -227,53 +226,55 @@ impl Request {
                     WriteEnd::Immediate(immediate) => words.put(2).put(u64::from(immediate)),
                 }
             }
-            Request::Read { rail, peer, dst, src, done } => {
+            SimRequest::Read { rail, peer, dst, src, done } => {
                 let words = put_rail(kind(5), rail).put(peer as u64).put_memory(dst);
                 words.put_remote(src).put_done(done)
             }
-            Request::FlagAfter { rail, peer, flag, value } => {
+            SimRequest::FlagAfter { rail, peer, flag, value } => {
                 let words = kind(6).put(rail as u64).put(peer as u64).put_remote(flag.at);
                 words.put(u64::from(flag.waking)).put(value)
             }
-            Request::Add { peer, target, operand, result, done } => {
+            SimRequest::Add { peer, target, operand, result, done } => {
                 let words = kind(7).put(peer as u64).put_remote(target).put(operand);
                 words.put_memory(result).put_done(done)
             }
-            Request::Swap { peer, target, compare, swap, result, done } => {
+            SimRequest::Swap { peer, target, compare, swap, result, done } => {
                 let words = kind(8).put(peer as u64).put_remote(target).put(compare).put(swap);
                 words.put_memory(result).put_done(done)
             }
-            Request::Send { peer, head, solicited, phantom, len } => {
-                let words = head.0.into_iter().fold(kind(9).put(peer as u64), Words::put);
-                words.put(u64::from(solicited)).put(u64::from(phantom)).put(len as u64)
+            SimRequest::Send { peer, head, phantom, len } => {
+                let words = head.0.into_iter().fold(kind(9).put(peer as u64), SlotWords::put);
+                words.put(u64::from(phantom)).put(len as u64)
             }
-            Request::Receive { from } => kind(10).put(from.map_or(0, |from| from as u64 + 1)),
-            Request::Allocate { memory } => kind(11).put_memory(memory),
-            Request::Expose { memory } => kind(12).put_memory(memory),
-            Request::Withdraw { memory, remote } => kind(13).put_memory(memory).put_remote(remote),
-            Request::RailWorks { rail, peer } => kind(14).put(rail as u64).put(peer as u64),
-            Request::Join { group } => kind(15).put(u64::from(group)),
-            Request::Leave { group } => kind(16).put(u64::from(group)),
-            Request::Multicast { group, len } => kind(17).put(u64::from(group)).put(len as u64),
-            Request::ReceiveMulticast { len } => kind(18).put(len as u64),
-            Request::Groups { peer } => kind(19).put(peer as u64),
-            Request::MemoryOf { peer, at, len } => {
+            SimRequest::Receive { from } => kind(10).put(from.map_or(0, |from| from as u64 + 1)),
+            SimRequest::Allocate { memory } => kind(11).put_memory(memory),
+            SimRequest::Expose { memory } => kind(12).put_memory(memory),
+            SimRequest::Withdraw { memory, remote } => {
+                kind(13).put_memory(memory).put_remote(remote)
+            }
+            SimRequest::RailWorks { rail, peer } => kind(14).put(rail as u64).put(peer as u64),
+            SimRequest::Join { group } => kind(15).put(u64::from(group)),
+            SimRequest::Leave { group } => kind(16).put(u64::from(group)),
+            SimRequest::Multicast { group, len } => kind(17).put(u64::from(group)).put(len as u64),
+            SimRequest::ReceiveMulticast { len } => kind(18).put(len as u64),
+            SimRequest::Groups { peer } => kind(19).put(peer as u64),
+            SimRequest::MemoryOf { peer, at, len } => {
                 kind(20).put(peer as u64).put_remote(at).put(len as u64)
             }
         }
     }
 
     /// Reads a request; `None` for an unknown kind.
-    pub fn of(mut words: Words) -> Option<Request> {
+    pub fn of(mut words: SlotWords) -> Option<SimRequest> {
         let words = &mut words;
         Some(match words.take() {
             0 => {
                 let until = words.take();
-                Request::Rest { until: (until != u64::MAX).then_some(until) }
+                SimRequest::Rest { until: (until != u64::MAX).then_some(until) }
             }
-            1 => Request::Look,
-            2 => Request::Clock,
-            3 => Request::End,
+            1 => SimRequest::Look,
+            2 => SimRequest::Clock,
+            3 => SimRequest::End,
             4 => {
                 let (rail, peer) = (take_rail(words), words.take() as usize);
                 let (src, dst) = (words.take_memory(), words.take_remote());
@@ -287,29 +288,29 @@ impl Request {
                     2 => WriteEnd::Immediate(words.take() as u32),
                     _ => return None,
                 };
-                Request::Write { rail, peer, src, dst, then, done }
+                SimRequest::Write { rail, peer, src, dst, then, done }
             }
-            5 => Request::Read {
+            5 => SimRequest::Read {
                 rail: take_rail(words),
                 peer: words.take() as usize,
                 dst: words.take_memory(),
                 src: words.take_remote(),
                 done: words.take_done(),
             },
-            6 => Request::FlagAfter {
+            6 => SimRequest::FlagAfter {
                 rail: words.take() as usize,
                 peer: words.take() as usize,
                 flag: RemoteFlag { at: words.take_remote(), waking: words.take() != 0 },
                 value: words.take(),
             },
-            7 => Request::Add {
+            7 => SimRequest::Add {
                 peer: words.take() as usize,
                 target: words.take_remote(),
                 operand: words.take(),
                 result: words.take_memory(),
                 done: words.take_done(),
             },
-            8 => Request::Swap {
+            8 => SimRequest::Swap {
                 peer: words.take() as usize,
                 target: words.take_remote(),
                 compare: words.take(),
@@ -317,24 +318,25 @@ impl Request {
                 result: words.take_memory(),
                 done: words.take_done(),
             },
-            9 => Request::Send {
+            9 => SimRequest::Send {
                 peer: words.take() as usize,
                 head: Head(std::array::from_fn(|_| words.take())),
-                solicited: words.take() != 0,
                 phantom: words.take() != 0,
                 len: words.take() as usize,
             },
-            10 => Request::Receive { from: (words.take() as usize).checked_sub(1) },
-            11 => Request::Allocate { memory: words.take_memory() },
-            12 => Request::Expose { memory: words.take_memory() },
-            13 => Request::Withdraw { memory: words.take_memory(), remote: words.take_remote() },
-            14 => Request::RailWorks { rail: words.take() as usize, peer: words.take() as usize },
-            15 => Request::Join { group: words.take() as u32 },
-            16 => Request::Leave { group: words.take() as u32 },
-            17 => Request::Multicast { group: words.take() as u32, len: words.take() as usize },
-            18 => Request::ReceiveMulticast { len: words.take() as usize },
-            19 => Request::Groups { peer: words.take() as usize },
-            20 => Request::MemoryOf {
+            10 => SimRequest::Receive { from: (words.take() as usize).checked_sub(1) },
+            11 => SimRequest::Allocate { memory: words.take_memory() },
+            12 => SimRequest::Expose { memory: words.take_memory() },
+            13 => SimRequest::Withdraw { memory: words.take_memory(), remote: words.take_remote() },
+            14 => {
+                SimRequest::RailWorks { rail: words.take() as usize, peer: words.take() as usize }
+            }
+            15 => SimRequest::Join { group: words.take() as u32 },
+            16 => SimRequest::Leave { group: words.take() as u32 },
+            17 => SimRequest::Multicast { group: words.take() as u32, len: words.take() as usize },
+            18 => SimRequest::ReceiveMulticast { len: words.take() as usize },
+            19 => SimRequest::Groups { peer: words.take() as usize },
+            20 => SimRequest::MemoryOf {
                 peer: words.take() as usize,
                 at: words.take_remote(),
                 len: words.take() as usize,
@@ -357,45 +359,39 @@ mod tests {
         let real = unsafe { Sge::new(std::ptr::with_exposed_provenance_mut(4096), 9) };
         let done = Some(Counter(3));
         let write =
-            |then| Request::Write { rail: Some(1), peer: 2, src: real, dst: at, then, done };
+            |then| SimRequest::Write { rail: Some(1), peer: 2, src: real, dst: at, then, done };
         let all = [
-            Request::Rest { until: None },
-            Request::Rest { until: Some(0) },
-            Request::Look,
-            Request::Clock,
-            Request::End,
+            SimRequest::Rest { until: None },
+            SimRequest::Rest { until: Some(0) },
+            SimRequest::Look,
+            SimRequest::Clock,
+            SimRequest::End,
             write(WriteEnd::Data),
             write(WriteEnd::Flag(flag, 9)),
             write(WriteEnd::Immediate(4)),
-            Request::Read { rail: None, peer: 1, dst: memory, src: at, done: None },
-            Request::FlagAfter { rail: 1, peer: 3, flag, value: 8 },
-            Request::Add { peer: 1, target: at, operand: 5, result: real, done },
-            Request::Swap { peer: 1, target: at, compare: 1, swap: 2, result: real, done: None },
-            Request::Send {
-                peer: 1,
-                head: Head([1, 2, 3]),
-                solicited: true,
-                phantom: true,
-                len: 5,
-            },
-            Request::Receive { from: None },
-            Request::Receive { from: Some(0) },
-            Request::Allocate { memory: real },
-            Request::Expose { memory },
-            Request::Withdraw { memory: real, remote: at },
-            Request::RailWorks { rail: 1, peer: 2 },
-            Request::Join { group: 3 },
-            Request::Leave { group: 3 },
-            Request::Multicast { group: 3, len: 100 },
-            Request::ReceiveMulticast { len: 50 },
-            Request::Groups { peer: 2 },
-            Request::MemoryOf { peer: 1, at, len: 8 },
+            SimRequest::Read { rail: None, peer: 1, dst: memory, src: at, done: None },
+            SimRequest::FlagAfter { rail: 1, peer: 3, flag, value: 8 },
+            SimRequest::Add { peer: 1, target: at, operand: 5, result: real, done },
+            SimRequest::Swap { peer: 1, target: at, compare: 1, swap: 2, result: real, done: None },
+            SimRequest::Send { peer: 1, head: Head([1, 2, 3]), phantom: true, len: 5 },
+            SimRequest::Receive { from: None },
+            SimRequest::Receive { from: Some(0) },
+            SimRequest::Allocate { memory: real },
+            SimRequest::Expose { memory },
+            SimRequest::Withdraw { memory: real, remote: at },
+            SimRequest::RailWorks { rail: 1, peer: 2 },
+            SimRequest::Join { group: 3 },
+            SimRequest::Leave { group: 3 },
+            SimRequest::Multicast { group: 3, len: 100 },
+            SimRequest::ReceiveMulticast { len: 50 },
+            SimRequest::Groups { peer: 2 },
+            SimRequest::MemoryOf { peer: 1, at, len: 8 },
         ];
         for request in all {
             let slot = std::array::from_fn(|_| AtomicU64::new(u64::MAX));
             let used = request.words().store(&slot);
-            assert_eq!(Request::of(Words::load(&slot, used)), Some(request));
+            assert_eq!(SimRequest::of(SlotWords::load(&slot, used)), Some(request));
         }
-        assert_eq!(Request::of(Words::default().put(99)), None);
+        assert_eq!(SimRequest::of(SlotWords::default().put(99)), None);
     }
 }

@@ -5,7 +5,7 @@
 //! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, and `call` and `compute` by a layer above
 //! MPI in the rank's process while the rank runs.
 
-use crate::turn::{Side, Turn};
+use crate::turn::{Turn, TurnSide};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -221,7 +221,7 @@ impl SlotsFile {
         // SAFETY: the header lies at the start of the mapping, which is large enough and aligned to a page.
         unsafe { mapped.base.cast::<JobHeader>().write(*header) };
         // Each rank runs until its first request.
-        (0..ranks).for_each(|rank| mapped.slot(rank).turn.pass(Side::Rank));
+        (0..ranks).for_each(|rank| mapped.slot(rank).turn.pass(TurnSide::Rank));
         Ok(mapped)
     }
 

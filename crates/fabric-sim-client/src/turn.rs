@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// A side of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Side {
+pub enum TurnSide {
     /// The simulation process.
     Simulation = 0,
     /// The rank.
@@ -33,12 +33,12 @@ pub struct Turn(AtomicU32);
 
 impl Turn {
     /// Returns true if `side` runs.
-    pub fn is(&self, side: Side) -> bool {
+    pub fn is(&self, side: TurnSide) -> bool {
         self.0.load(Ordering::Acquire) & 1 == side as u32
     }
 
     /// Gives the slot to the other side, `to`, and wakes it if it sleeps.
-    pub fn pass(&self, to: Side) {
+    pub fn pass(&self, to: TurnSide) {
         let before = self.0.swap(to as u32, Ordering::AcqRel);
         if before & SLEEPS != 0 {
             // SAFETY: FUTEX_WAKE only uses the address of the word, which is mapped.
@@ -49,7 +49,7 @@ impl Turn {
     }
 
     /// Waits until `side` runs: looks for `spin`, then sleeps. Returns false if `limit` has passed before.
-    pub fn wait(&self, side: Side, spin: Duration, limit: Duration) -> bool {
+    pub fn wait(&self, side: TurnSide, spin: Duration, limit: Duration) -> bool {
         if self.is(side) {
             return true;
         }
@@ -110,17 +110,17 @@ mod tests {
             let other = shared.clone();
             let rank = std::thread::spawn(move || {
                 for _ in 0..10_000 {
-                    assert!(other.0.wait(Side::Rank, spin, Duration::from_secs(60)));
+                    assert!(other.0.wait(TurnSide::Rank, spin, Duration::from_secs(60)));
                     // SAFETY: the rank runs.
                     unsafe { *other.1.get() += 1 };
-                    other.0.pass(Side::Simulation);
+                    other.0.pass(TurnSide::Simulation);
                 }
             });
             for turn in 0..10_000 {
                 // SAFETY: the simulation runs.
                 unsafe { assert_eq!(*shared.1.get(), turn) };
-                shared.0.pass(Side::Rank);
-                assert!(shared.0.wait(Side::Simulation, spin, Duration::from_secs(60)));
+                shared.0.pass(TurnSide::Rank);
+                assert!(shared.0.wait(TurnSide::Simulation, spin, Duration::from_secs(60)));
             }
             rank.join().unwrap();
         }
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn a_wait_ends_at_its_limit() {
         let turn = Turn(AtomicU32::new(0));
-        assert!(!turn.wait(Side::Rank, Duration::ZERO, Duration::from_millis(5)));
-        turn.pass(Side::Rank);
-        assert!(turn.wait(Side::Rank, Duration::ZERO, Duration::ZERO));
+        assert!(!turn.wait(TurnSide::Rank, Duration::ZERO, Duration::from_millis(5)));
+        turn.pass(TurnSide::Rank);
+        assert!(turn.wait(TurnSide::Rank, Duration::ZERO, Duration::ZERO));
     }
 }

@@ -1,6 +1,8 @@
 //! Effects of a flight that is due: messages enter inboxes, writes are placed, counters advance.
 
-use crate::in_flight::{AfterWrite, FlightAction, FlightPayload, NO_RAIL, NONE, SimFlight};
+use crate::in_flight::{
+    AfterWrite, FlightAction, FlightAtomic, FlightPayload, NO_RAIL, NONE, SimFlight,
+};
 use crate::processes::{RankCounter, RankMemory};
 use crate::threads::RankArrival;
 use crate::trace::{Arrow, Travel};
@@ -68,22 +70,7 @@ impl WorldState {
                 self.complete(to, done);
             }
             FlightAction::AtomicRequest { target, operation, result, done } => {
-                let changed = self.memory.word(to, target).and_then(|memory| {
-                    let word = RankMemory { rank: to, memory };
-                    let before = self.read_word(word)?;
-                    self.write_word(word, operation.apply(before))?;
-                    Ok(before)
-                });
-                let before = match changed {
-                    Ok(before) => {
-                        self.wake(to, RankArrival::Silent);
-                        before
-                    }
-                    Err(fault) => {
-                        self.fail(from, fault);
-                        0
-                    }
-                };
+                let before = self.change_word(from, to, target, operation);
                 let back = FlightAction::AtomicReply { before, result, done };
                 self.answer_atomic(from, to, back);
             }
@@ -106,6 +93,32 @@ impl WorldState {
             FlightAction::Obituary(rank) => self.announce(rank),
             FlightAction::Parted { peer } => self.fail(to, Fault::lost(peer)),
             FlightAction::Free | FlightAction::Message { .. } => unreachable!("handled before"),
+        }
+    }
+
+    /// Carries out an atomic operation of `from` on a word of `to`. Returns the former value.
+    fn change_word(
+        &mut self,
+        from: usize,
+        to: usize,
+        target: RemoteAddr,
+        operation: FlightAtomic,
+    ) -> u64 {
+        let changed = self.memory.word(to, target).and_then(|memory| {
+            let word = RankMemory { rank: to, memory };
+            let before = self.read_word(word)?;
+            self.write_word(word, operation.apply(before))?;
+            Ok(before)
+        });
+        match changed {
+            Ok(before) => {
+                self.wake(to, RankArrival::Silent);
+                before
+            }
+            Err(fault) => {
+                self.fail(from, fault);
+                0
+            }
         }
     }
 

@@ -10,7 +10,7 @@
 //!   RankThreads                 a rank's threads, cores, interrupts, signals    threads; their interface: host
 //!   NetworkState                ports and buses, where messages wait            network
 //!   NodeLevels                  caches, domains and sockets of a node            node_levels
-//!   RankProcesses               ranks that are processes of their own        processes
+//!   RankProcesses               ranks that are processes of their own        processes, address_spaces, remote_rank
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
 //! ```
 //! Dependencies point downwards: `run` and `explore` use `host` and `sim`; these use `post`, `travel`, `event` and `deaths`;
@@ -19,6 +19,7 @@
 
 #![warn(missing_docs)]
 
+mod address_spaces;
 mod cluster;
 mod deaths;
 mod event;
@@ -37,6 +38,7 @@ mod post;
 mod prices;
 mod processes;
 mod queue;
+mod remote_rank;
 mod run;
 mod sim;
 mod stopped;

@@ -4,15 +4,15 @@
 //! has not been told yet. A sleep is computing of its length. Before the process has joined the job, and for clocks of processor time,
 //! the system answers.
 
-use crate::library::LibraryFunction;
+use crate::library::NextFunction;
 use crate::slot;
 use std::ffi::{c_int, c_uint};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 
-static CLOCK_GETTIME: LibraryFunction = LibraryFunction::new(c"clock_gettime");
-static GETTIMEOFDAY: LibraryFunction = LibraryFunction::new(c"gettimeofday");
-static NANOSLEEP: LibraryFunction = LibraryFunction::new(c"nanosleep");
+static CLOCK_GETTIME: NextFunction = NextFunction::new(c"clock_gettime");
+static GETTIMEOFDAY: NextFunction = NextFunction::new(c"gettimeofday");
+static NANOSLEEP: NextFunction = NextFunction::new(c"nanosleep");
 
 const SECOND: u64 = 1_000_000_000;
 

@@ -23,7 +23,7 @@ macro_rules! entry_point {
         /// The program keeps MPI's rules for its arguments.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($argument: usize),*) -> $result {
-            static ADDRESS: $crate::library::LibraryFunction = $crate::library::LibraryFunction::new($pmpi);
+            static ADDRESS: $crate::library::NextFunction = $crate::library::NextFunction::new($pmpi);
             let call = $crate::slot::TracedCall::begin($index);
             // SAFETY: the library's function has these parameters. Each is an integer or a pointer, which the caller passed in the
             // same register or place.

@@ -34,15 +34,15 @@ fn find(name: &CStr) -> usize {
 }
 
 /// A function of a library below, which is looked up once.
-pub struct LibraryFunction {
+pub struct NextFunction {
     name: &'static CStr,
     address: AtomicUsize,
 }
 
-impl LibraryFunction {
+impl NextFunction {
     /// Names a function.
-    pub const fn new(name: &'static CStr) -> LibraryFunction {
-        LibraryFunction { name, address: AtomicUsize::new(0) }
+    pub const fn new(name: &'static CStr) -> NextFunction {
+        NextFunction { name, address: AtomicUsize::new(0) }
     }
 
     /// Returns the address of the function of the MPI library.

@@ -1,6 +1,7 @@
 //! The loop of a job in virtual time.
 
 use crate::account::JobAccount;
+use crate::compute::ComputeTime;
 use crate::processes::ProcessAccess;
 use crate::server::{AfterRequest, RankServer};
 use nix::sys::signal::{Signal, kill};
@@ -14,29 +15,7 @@ use std::time::{Duration, Instant};
 use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::units::Picoseconds;
 use weft_fabric_sim::{Cluster, Machine, RunCounts, SimOptions, Stopped, Trace};
-use weft_fabric_sim_client::{JobHeader, PathHeader, SIMULATION_VARIABLE, Side, SlotsFile};
-
-/// Time that a program's computing takes on the simulated machine.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum ComputeTime {
-    /// No time: only communication takes time, and the same program gives the same times.
-    None,
-    /// The measured processor time, times a factor.
-    Measured {
-        /// Simulated time over measured time.
-        factor: f64,
-    },
-}
-
-impl ComputeTime {
-    /// Returns the simulated time of measured processor time, in picoseconds.
-    pub(crate) fn of(self, nanos: u64) -> Picoseconds {
-        match self {
-            ComputeTime::None => 0,
-            ComputeTime::Measured { factor } => (nanos as f64 * 1000.0 * factor) as Picoseconds,
-        }
-    }
-}
+use weft_fabric_sim_client::{JobHeader, PathHeader, SIMULATION_VARIABLE, SlotsFile, TurnSide};
 
 /// A job to run.
 pub struct SimJob<'j> {
@@ -226,7 +205,7 @@ impl RunningJob {
             }
             let slot = self.slots.slot(rank);
             let attached = slot.pid.load(Acquire) != 0;
-            if attached && slot.turn.wait(Side::Simulation, self.spin, WATCH) {
+            if attached && slot.turn.wait(TurnSide::Simulation, self.spin, WATCH) {
                 return true;
             }
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
@@ -265,7 +244,7 @@ impl RunningJob {
         loop {
             // A rank that leaves has no turns any more. Its request stands until it can be carried out.
             if !self.servers[rank].leaving {
-                self.slots.slot(rank).turn.pass(Side::Rank);
+                self.slots.slot(rank).turn.pass(TurnSide::Rank);
                 if !self.await_request(rank) {
                     return TurnEnd::JobEnded;
                 }
@@ -275,7 +254,7 @@ impl RunningJob {
                 AfterRequest::Runs => {}
                 AfterRequest::Rests => return TurnEnd::Rested,
                 AfterRequest::Ended => {
-                    slot.turn.pass(Side::Rank);
+                    slot.turn.pass(TurnSide::Rank);
                     return TurnEnd::Ended;
                 }
             }
@@ -287,7 +266,7 @@ impl RunningJob {
         loop {
             let slot = self.slots.slot(rank);
             let pid = slot.pid.load(Acquire);
-            if pid != 0 && slot.turn.is(Side::Simulation) {
+            if pid != 0 && slot.turn.is(TurnSide::Simulation) {
                 self.processes.set_pid(rank, pid);
                 return true;
             }
@@ -303,7 +282,7 @@ impl RunningJob {
         for rank in self.waiting() {
             let slot = self.slots.slot(rank);
             self.servers[rank].publish(slot);
-            slot.turn.pass(Side::Rank);
+            slot.turn.pass(TurnSide::Rank);
             if !self.await_request(rank) {
                 return;
             }

@@ -4,7 +4,7 @@
 //! ```text
 //!   SimJob::run     loop: due rank ──▶ turn: requests until the rank rests        job
 //!                         no rank due ──▶ next event; none left ──▶ deadlock
-//!   RankServer      carries out the requests of a rank on its `Sim`               server
+//!   RankServer      carries out the requests of a rank on its `Sim`               server, posts, payloads, regions, reply
 //!   ProcessAccess   copies between the ranks' memories                            processes
 //!   JobAccount      time of each rank by call and kind, bytes of each pair        account
 //! ```
@@ -12,9 +12,15 @@
 #![warn(missing_docs)]
 
 mod account;
+mod compute;
 mod job;
+mod payloads;
+mod posts;
 mod processes;
+mod regions;
+mod reply;
 mod server;
 
 pub use account::{CallTime, JobAccount, PairTraffic, RankAccount};
-pub use job::{ComputeTime, SimJob, SimJobFailure, SimJobOutcome};
+pub use compute::ComputeTime;
+pub use job::{SimJob, SimJobFailure, SimJobOutcome};

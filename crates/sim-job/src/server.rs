@@ -1,17 +1,16 @@
 //! The requests of a rank, carried out on its handle of the simulated cluster.
 
 use crate::account::JobAccount;
-use crate::job::ComputeTime;
+use crate::compute::ComputeTime;
 use crate::processes::ProcessAccess;
+use crate::reply::fault_word;
+use crate::{payloads, posts, regions};
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
-use weft_fabric::{
-    CompareSwap, Fabric, FabricExt, Fault, FaultCause, FetchAdd, FlagWrite, GroupId, PostOutcome,
-    RemoteRead, RemoteWrite, Sge, Work,
-};
+use weft_fabric::{Fabric, FabricExt, Work};
 use weft_fabric_sim::Sim;
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim_client::{MOST_ADVANCES, RankSlot, Request, Words, WriteEnd};
+use weft_fabric_sim_client::{MOST_ADVANCES, RankSlot, SimRequest, SlotWords};
 
 /// State of a rank after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,11 +112,12 @@ impl RankServer {
         for work in slot.take_charges() {
             self.sim.charge(work);
         }
-        let request = Request::of(Words::load(&slot.words, slot.used.load(Relaxed)));
+        let request = SimRequest::of(SlotWords::load(&slot.words, slot.used.load(Relaxed)));
         let Some(request) = request else {
-            return self.reply(slot, Words::default().put(u64::MAX));
+            return self.reply(slot, SlotWords::default().put(u64::MAX));
         };
-        if !matches!(request, Request::Look | Request::Clock) || self.sim.clock() > self.turn_start
+        if !matches!(request, SimRequest::Look | SimRequest::Clock)
+            || self.sim.clock() > self.turn_start
         {
             self.idle_from = None;
         }
@@ -137,185 +137,69 @@ impl RankServer {
         }
     }
 
-    fn reply(&self, slot: &RankSlot, words: Words) -> AfterRequest {
+    fn reply(&self, slot: &RankSlot, words: SlotWords) -> AfterRequest {
         let used = words.store(&slot.words);
         slot.used.store(used, Relaxed);
         self.publish(slot);
         AfterRequest::Runs
     }
 
+    /// Carries out a request. Returns the state of the rank, and the reply.
     fn answer(
         &mut self,
         slot: &RankSlot,
-        request: Request,
+        request: SimRequest,
         account: &mut JobAccount,
-    ) -> (AfterRequest, Words) {
-        let sim = &self.sim;
-        let (me, size) = (sim.rank(), sim.size());
-        let words = Words::default();
-        let refused = |fault: Fault| words.put(fault_word(&fault));
-        let posted = |result: Result<(), Fault>| match result {
-            Ok(()) => words.put(0),
-            Err(fault) => refused(fault),
+    ) -> (AfterRequest, SlotWords) {
+        let after = match request {
+            SimRequest::Rest { until } => self.rest(until),
+            SimRequest::Look => self.look(),
+            SimRequest::End => self.leave(),
+            _ => AfterRequest::Runs,
         };
-        // A peer out of range comes from memory that the program has overwritten.
-        let known = |peer: usize| match peer < size {
-            true => Ok(peer),
-            false => Err(Fault::corrupt(me, "rank of a request")),
-        };
-        let reply = match request {
-            Request::Rest { until } => {
-                // Counters that did not fit into the last reply may end the wait.
-                let now = self.processes.has_advances(me).then_some(0);
-                if let Some(at) = now.or(until) {
-                    sim.wake_at(at);
-                }
-                return (AfterRequest::Rests, words);
-            }
-            Request::Look if sim.clock() > self.turn_start => {
-                sim.wake_at(sim.clock());
-                return (AfterRequest::Rests, words);
-            }
-            Request::Look => {
-                // A loop of looks sees nothing new before an event, which ends the rest. So its steps may grow, for the sake of
-                // loops that end at a time of their own.
-                let clock = sim.clock();
-                let since = *self.idle_from.get_or_insert(clock);
-                sim.wake_at(clock + sim.look_time().max((clock - since) / Self::LOOKS));
-                return (AfterRequest::Rests, words);
-            }
-            Request::End => {
-                // Operations under way read and write the memory of the process, which may end now.
-                let after = match sim.uses_memory() {
-                    true => AfterRequest::Rests,
-                    false => AfterRequest::Ended,
-                };
-                self.leaving = after == AfterRequest::Rests;
-                sim.wake_at(sim.clock() + Self::LEAVING);
-                return (after, words);
-            }
-            Request::Clock => words,
-            Request::Write { rail, peer, src, dst, then, done } => {
-                account.operation(me, peer, src.len());
-                let write = RemoteWrite::new(src, dst, done);
-                posted(known(peer).and_then(|peer| match (then, rail) {
-                    (WriteEnd::Data, None) => sim.write(peer, &write),
-                    (WriteEnd::Data, Some(rail)) => sim.write_over(rail, peer, &write),
-                    (WriteEnd::Flag(flag, value), _) => {
-                        sim.write_flag(peer, &write, &FlagWrite { flag, value })
-                    }
-                    (WriteEnd::Immediate(immediate), _) => sim.write_imm(peer, &write, immediate),
-                }))
-            }
-            Request::Read { rail, peer, dst, src, done } => {
-                account.operation(me, peer, dst.len());
-                let read = RemoteRead::new(dst, src, done);
-                posted(known(peer).and_then(|peer| match rail {
-                    None => sim.read(peer, &read),
-                    Some(rail) => sim.read_over(rail, peer, &read),
-                }))
-            }
-            Request::FlagAfter { rail, peer, flag, value } => {
-                let set = FlagWrite { flag, value };
-                posted(
-                    known(peer).and_then(|peer| sim.write_flag_after(rail, peer, &set).map(drop)),
-                )
-            }
-            Request::Add { peer, target, operand, result, done } => {
-                account.operation(me, peer, 8);
-                let add = FetchAdd { target, operand, result, done };
-                posted(known(peer).and_then(|peer| sim.fetch_add(peer, &add)))
-            }
-            Request::Swap { peer, target, compare, swap, result, done } => {
-                account.operation(me, peer, 8);
-                let swap = CompareSwap { target, compare, swap, result, done };
-                posted(known(peer).and_then(|peer| sim.compare_swap(peer, &swap)))
-            }
-            Request::Send { peer, head, solicited, phantom, len } => {
-                account.operation(me, peer, len);
-                let payload = match phantom {
-                    true => Sge::phantom(len),
-                    // SAFETY: the slot has room for the largest message, and belongs to the simulation during its turn.
-                    false => unsafe { Sge::new(slot.payload(), len.min(Self::PAYLOAD)) },
-                };
-                posted(known(peer).map(|peer| {
-                    let outcome = match solicited {
-                        false => sim.send(peer, head, payload, None),
-                        true => sim.send_solicited(peer, head, payload, None),
-                    };
-                    debug_assert_eq!(outcome, PostOutcome::Done);
-                }))
-            }
-            Request::Receive { from } => match sim.receive(from) {
-                None => words.put(0),
-                Some(message) => {
-                    let payload = message.payload;
-                    if !payload.is_phantom() && !payload.is_empty() {
-                        // SAFETY: the slot has room for the largest message, and belongs to the simulation during its turn.
-                        unsafe { Sge::new(slot.payload(), payload.len()) }.copy_from(payload);
-                    }
-                    let head = message.head.0;
-                    let phantom = u64::from(payload.is_phantom());
-                    let reply = words.put(message.peer as u64 + 1).put(head[0]).put(head[1]);
-                    let reply = reply.put(head[2]).put(payload.len() as u64).put(phantom);
-                    sim.release(message);
-                    reply
-                }
-            },
-            Request::Allocate { memory } => words.put_remote(sim.enter_allocated(memory).remote),
-            Request::Expose { memory } => match sim.expose(memory) {
-                Ok(region) => words.put_remote(region.remote),
-                Err(fault) => refused(fault),
-            },
-            Request::Withdraw { memory, remote } => {
-                // A region that is not there comes from memory that the program has overwritten.
-                match sim.memory_of(me, remote, 0) {
-                    Ok(_) => sim.withdraw(weft_fabric::Region { local: memory, remote }),
-                    Err(fault) => return (AfterRequest::Runs, refused(fault)),
-                }
-                words
-            }
-            Request::RailWorks { rail, peer } => {
-                words.put(u64::from(peer < size && sim.rail_works(rail, peer)))
-            }
-            Request::Join { group } => {
-                sim.join(GroupId(group));
-                words
-            }
-            Request::Leave { group } => {
-                sim.leave(GroupId(group));
-                words
-            }
-            Request::Multicast { group, len } => {
-                // SAFETY: the slot has room for the largest datagram, and belongs to the simulation during its turn.
-                let payload = unsafe { Sge::new(slot.payload(), len.min(Self::PAYLOAD)) };
-                posted(FabricExt::multicast(sim, GroupId(group), payload))
-            }
-            Request::ReceiveMulticast { len } => {
-                // SAFETY: as above.
-                let into = unsafe { Sge::new(slot.payload(), len.min(Self::PAYLOAD)) };
-                match FabricExt::receive_multicast(sim, into) {
-                    None => words.put(0),
-                    Some(datagram) => {
-                        let reply = words.put(datagram.source as u64 + 1);
-                        reply.put(u64::from(datagram.group.0)).put(datagram.len as u64)
-                    }
-                }
-            }
-            Request::Groups { peer } => match known(peer).ok().and_then(|peer| sim.groups(peer)) {
-                None => words.put(0),
-                Some(groups) => {
-                    groups.from_near().into_iter().fold(words.put(1), |w, g| w.put(u64::from(g)))
-                }
-            },
-            Request::MemoryOf { peer, at, len } => {
-                match known(peer).and_then(|peer| sim.memory_of(peer, at, len)) {
-                    Ok(memory) => words.put(0).put_memory(memory),
-                    Err(fault) => refused(fault),
-                }
-            }
-        };
-        (AfterRequest::Runs, reply)
+        if after != AfterRequest::Runs {
+            return (after, SlotWords::default());
+        }
+        if let Some((peer, bytes)) = posts::traffic(&request) {
+            account.operation(self.sim.rank(), peer, bytes);
+        }
+        let reply = posts::answer(&self.sim, &request)
+            .or_else(|| payloads::answer(&self.sim, slot, &request))
+            .or_else(|| regions::answer(&self.sim, &request));
+        (after, reply.unwrap_or_default())
+    }
+
+    /// Ends the turn until `until`, or until an event.
+    fn rest(&self, until: Option<Picoseconds>) -> AfterRequest {
+        // Counters that did not fit into the last reply may end the wait.
+        let now = self.processes.has_advances(self.sim.rank()).then_some(0);
+        if let Some(at) = now.or(until) {
+            self.sim.wake_at(at);
+        }
+        AfterRequest::Rests
+    }
+
+    /// Lets global time catch up. A loop of looks sees nothing new before an event, which ends the rest. So its steps may grow, for
+    /// the sake of loops that end at a time of their own.
+    fn look(&mut self) -> AfterRequest {
+        let clock = self.sim.clock();
+        if clock > self.turn_start {
+            self.sim.wake_at(clock);
+        } else {
+            let since = *self.idle_from.get_or_insert(clock);
+            self.sim.wake_at(clock + self.sim.look_time().max((clock - since) / Self::LOOKS));
+        }
+        AfterRequest::Rests
+    }
+
+    /// Ends the rank, unless operations under way read or write the memory of its process, which may end now.
+    fn leave(&mut self) -> AfterRequest {
+        self.leaving = self.sim.uses_memory();
+        if !self.leaving {
+            return AfterRequest::Ended;
+        }
+        self.sim.wake_at(self.sim.clock() + Self::LEAVING);
+        AfterRequest::Rests
     }
 
     /// Time in picoseconds after which a rank that leaves looks again for operations that use its memory.
@@ -323,15 +207,4 @@ impl RankServer {
 
     /// Number of looks in a row until the time of a look doubles, roughly.
     const LOOKS: Picoseconds = 8;
-
-    /// Maximum payload of a slot in bytes.
-    const PAYLOAD: usize = 64 << 10;
-}
-
-/// Returns a fault as a word of a reply: the lost peer plus 1, or `u64::MAX`.
-fn fault_word(fault: &Fault) -> u64 {
-    match *fault.cause() {
-        FaultCause::PeerLost { rank } => rank as u64 + 1,
-        _ => u64::MAX,
-    }
 }

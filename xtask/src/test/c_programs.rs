@@ -96,7 +96,6 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
     let prefix = crate::demo::install()?;
     programs(&prefix, &[], tally)?;
     examples(&prefix, &folder()?, tally)?;
-    super::sim_programs::run(&prefix, tally)?;
     super::abuse::run(&prefix, tally)?;
     super::random::run(&prefix, tally)
 }
@@ -155,14 +154,14 @@ pub fn other_machines(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// A program of tests/c.
-pub(super) struct Source {
+pub(super) struct CSource {
     pub(super) name: String,
     path: PathBuf,
     pub(super) program: PathBuf,
     pub(super) plan: ProgramPlan,
 }
 
-impl Source {
+impl CSource {
     /// Returns the runs that the program's comments ask for. The program's own settings override `base`.
     fn runs(&self, base: &[(String, String)]) -> impl Iterator<Item = Run<'_>> {
         let with = move |own: &Settings| [base, own.as_slice()].concat();
@@ -174,9 +173,9 @@ impl Source {
     }
 }
 
-/// One run of a [`Source`].
+/// One run of a [`CSource`].
 struct Run<'a> {
-    source: &'a Source,
+    source: &'a CSource,
     ranks: usize,
     settings: Settings,
 }
@@ -184,7 +183,7 @@ struct Run<'a> {
 impl Run<'_> {
     /// Runs the program. Returns the reasons why parts of the program could not run.
     fn run(&self, prefix: &Path) -> Result<Vec<String>, String> {
-        let Source { name, program, plan, .. } = self.source;
+        let CSource { name, program, plan, .. } = self.source;
         let began = Instant::now();
         let output = one(prefix, program, self.ranks, plan, &self.settings)?;
         let (ranks, seconds) = (self.ranks, began.elapsed().as_secs_f64());
@@ -201,14 +200,14 @@ impl Run<'_> {
 }
 
 /// Returns the programs of tests/c, in the order of their names.
-pub(super) fn sources() -> Result<Vec<Source>, String> {
+pub(super) fn sources() -> Result<Vec<CSource>, String> {
     let mut paths = list(&root().join("tests/c"), "c")?;
     paths.sort();
     let out = folder()?;
     let source = |path: PathBuf| {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        Ok(Source { program: out.join(&name), plan: plan(&text)?, name, path })
+        Ok(CSource { program: out.join(&name), plan: plan(&text)?, name, path })
     };
     paths.into_iter().map(source).collect()
 }

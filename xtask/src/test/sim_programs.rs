@@ -1,7 +1,7 @@
 //! Unmodified programs in virtual time (`weft sim run`): the programs of tests/c, which check their own results; programs of
 //! tests/sim, about time itself; the examples.
 
-use super::c_programs::{Source, compile, folder, sources};
+use super::c_programs::{CSource, compile, folder, sources};
 use super::lanes::two_at_a_time;
 use super::tally::Tally;
 use crate::root;
@@ -15,10 +15,11 @@ const RANKS: usize = 4;
 /// Exit code after a deadlock.
 const DEADLOCK: i32 = 35;
 
-pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    all_programs(prefix, tally)?;
-    own_programs(prefix, tally)?;
-    examples(prefix, tally)
+pub fn run(tally: &mut Tally) -> Result<(), String> {
+    let prefix = crate::demo::install()?;
+    all_programs(&prefix, tally)?;
+    own_programs(&prefix, tally)?;
+    examples(&prefix, tally)
 }
 
 /// A run of a program in virtual time.
@@ -90,8 +91,8 @@ fn all_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     if let Some(name) = excluded.keys().find(|name| !all.iter().any(|s| s.name == **name)) {
         return Err(format!("tests/sim/excluded.csv: there is no program {name}"));
     }
-    let is_wanted = |source: &&Source| !excluded.contains_key(&source.name);
-    let wanted: Vec<&Source> = all.iter().filter(is_wanted).collect();
+    let is_wanted = |source: &&CSource| !excluded.contains_key(&source.name);
+    let wanted: Vec<&CSource> = all.iter().filter(is_wanted).collect();
     let results = two_at_a_time(&wanted, |source| {
         let ranks = source.plan.ranks.iter().copied().filter(|&ranks| ranks <= RANKS).max();
         let ranks = ranks.unwrap_or(2);

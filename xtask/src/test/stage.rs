@@ -3,7 +3,7 @@
 use super::tally::{OFI, SIMULATOR, Tally, VERBS};
 use super::{
     built, c_programs, checks, cluster, file_soak, fortran, job_start, launchers, limits, network,
-    packages, peers, programs, python, verbs,
+    packages, peers, programs, python, sim_programs, verbs,
 };
 use clap::ValueEnum;
 
@@ -109,6 +109,7 @@ impl Stage {
             Stage::Oracle => programs::run_oracles(tally),
             Stage::Programs => {
                 c_programs::run(tally)?;
+                sim_programs::run(tally)?;
                 job_start::run(tally)
             }
             Stage::Python => python::run(tally),

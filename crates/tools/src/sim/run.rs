@@ -96,7 +96,7 @@ pub fn run(args: &SimRunArgs) -> Result<SimRunReport, SimFailure> {
     let mut options = SimOptions::new(args.ranks).seed(args.seed);
     options.jitter = units::Time::from_us(args.jitter);
     options.deaths = args.kill_rank.iter().chain(&args.kill_rail).copied().collect();
-    let bar = bar(args.quiet);
+    let bar = if args.quiet { ProgressBar::hidden() } else { spinner() };
     let mut progress = |clock: u64| {
         bar.set_message(format!("{:.3} ms of virtual time", clock as f64 / 1e9));
         bar.tick();
@@ -137,10 +137,9 @@ fn load(args: &SimRunArgs) -> Result<Machine, SimFailure> {
     Machine::load_with(&args.machine, &changes).map_err(|error| request(&error))
 }
 
-fn bar(quiet: bool) -> ProgressBar {
-    let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+fn spinner() -> ProgressBar {
     let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-    bar.with_style(style.expect("the template is right"))
+    ProgressBar::new_spinner().with_style(style.expect("the template is right"))
 }
 
 /// Returns the command that starts the ranks.
