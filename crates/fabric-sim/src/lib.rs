@@ -19,6 +19,7 @@
 
 #![warn(missing_docs)]
 
+mod arrivals;
 mod cluster;
 mod deaths;
 mod event;
@@ -47,6 +48,7 @@ mod turns;
 pub mod units;
 mod world;
 
+pub use arrivals::Arrival;
 pub use cluster::Cluster;
 pub use explore::explore;
 pub use host::{Compute, Notify, Thread};

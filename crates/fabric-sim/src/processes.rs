@@ -7,6 +7,7 @@
 //!                          └─ RankProcesses: the operating system copies between the processes
 //! ```
 
+use crate::arrivals::ArrivalRecord;
 use crate::sim::Sim;
 use crate::world::WorldState;
 use std::rc::Rc;
@@ -101,7 +102,11 @@ impl WorldState {
 impl Sim {
     /// Says that all ranks of the cluster are processes of their own. Must be called before the first operation.
     pub fn set_processes(&self, processes: Rc<dyn RankProcesses>) {
-        self.state().processes = Some(processes);
+        let state = &mut *self.state();
+        if state.processes.is_none() {
+            state.arrivals = Some(Box::new(ArrivalRecord::new(state.ranks.len())));
+        }
+        state.processes = Some(processes);
     }
 
     /// Registers memory of this rank's process, which allocated it for peers: flags and atomics may be in it. Costs as much time

@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim::{Cluster, Machine, RunCounts, SimOptions, Stopped, Trace};
+use weft_fabric_sim::{Cluster, Machine, Arrow, RunCounts, SimOptions, Stopped, Trace};
 use weft_fabric_sim_client::{
     JobHeader, PathHeader, SIMULATION_VARIABLE, Side, SlotsFile,
 };
@@ -48,6 +48,8 @@ pub struct SimJob<'j> {
     pub options: SimOptions,
     /// Time of the program's computing.
     pub compute: ComputeTime,
+    /// Maximum number of transfers in the outcome.
+    pub arrows: usize,
     /// Called now and then with virtual time in picoseconds.
     pub progress: &'j mut dyn FnMut(Picoseconds),
 }
@@ -92,6 +94,10 @@ pub struct SimJobOutcome {
     pub counts: RunCounts,
     /// Activities, if they were asked for.
     pub trace: Option<Trace>,
+    /// The first transfers: [`SimJob::arrows`].
+    pub arrows: Vec<Arrow>,
+    /// Names of the MPI functions, by their number. Empty if the layer that names calls was not loaded.
+    pub names: Vec<String>,
     /// Number of turns that ranks had.
     pub turns: u64,
 }
@@ -127,7 +133,7 @@ impl SimJob<'_> {
     /// Starts `launcher`, which must start [`SimOptions::ranks`] ranks with this process's variables, and simulates the job until
     /// its end.
     pub fn run(self, launcher: &mut Command) -> Result<SimJobOutcome, SimJobFailure> {
-        let SimJob { machine, options, compute, progress } = self;
+        let SimJob { machine, options, compute, arrows, progress } = self;
         let ranks = options.ranks;
         let cluster = Cluster::new(machine, options).map_err(SimJobFailure::Impossible)?;
         let system = |what| move |error| SimJobFailure::System { what, error };
@@ -144,6 +150,7 @@ impl SimJob<'_> {
             RankServer::new(sim, processes.clone(), compute)
         };
         let servers = (0..ranks).map(server).collect();
+        cluster.rank(0).record_arrows(arrows);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let mut job = RunningJob {
             cluster,
@@ -157,6 +164,7 @@ impl SimJob<'_> {
         };
         let stopped = job.simulate(progress);
         let status = job.child.wait().map_err(system("waiting for mpiexec"))?;
+        job.account.finish();
         if let Some(stopped) = stopped {
             return Err(SimJobFailure::Stopped(stopped));
         }
@@ -164,6 +172,8 @@ impl SimJob<'_> {
             status,
             counts: job.cluster.counts(),
             trace: job.cluster.take_trace(),
+            arrows: job.cluster.rank(0).take_arrows(),
+            names: call_names(directory.path()),
             account: job.account,
             turns: job.turns,
         })
@@ -280,6 +290,12 @@ impl RunningJob {
         std::thread::sleep(REPORT);
         let _ = kill(launcher, Signal::SIGTERM);
     }
+}
+
+/// Returns the names of the MPI functions, which the layer above MPI has written.
+fn call_names(directory: &std::path::Path) -> Vec<String> {
+    let text = std::fs::read_to_string(directory.join("calls")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Returns a folder in memory for the slots, or the folder for temporary files.

@@ -6,15 +6,23 @@
 //!                         no rank due ──▶ next event; none left ──▶ deadlock
 //!   RankServer      carries out the requests of a rank on its `Sim`               server
 //!   ProcessAccess   copies between the ranks' memories                            processes
-//!   JobAccount      time of each rank by call and kind, bytes of each pair        account
+//!   JobAccount      time of each rank by call, waits by pair, bytes of each pair  account
+//!   JobRecord       what each rank did when, and the arrival that ended a wait    record
+//!   critical_path   the chain of work and transfers that took the longest         critical_path
 //! ```
 
 #![warn(missing_docs)]
 
 mod account;
+mod critical_path;
 mod job;
 mod processes;
+mod record;
 mod server;
 
-pub use account::{CallTime, JobAccount, PairTraffic, RankAccount};
+pub use account::{
+    CallTime, JobAccount, OperationKind, PairTraffic, RankAccount, WaitPair, WaitTime,
+};
+pub use critical_path::{CriticalPath, PathPart, PathStep, critical_path};
 pub use job::{ComputeTime, SimJob, SimJobFailure, SimJobOutcome};
+pub use record::{JobRecord, RankRecord, Segment, SegmentKind, WaitCause};

@@ -1,6 +1,6 @@
 //! The requests of a rank, carried out on its handle of the simulated cluster.
 
-use crate::account::JobAccount;
+use crate::account::{JobAccount, OperationKind};
 use crate::job::ComputeTime;
 use crate::processes::ProcessAccess;
 use std::rc::Rc;
@@ -64,9 +64,7 @@ impl RankServer {
         let clock = self.sim.clock();
         let waited = clock - self.seen;
         let call = slot.call.load(Relaxed);
-        let entry = account.ranks[self.sim.rank()].calls.entry(call).or_default();
-        entry.time += waited;
-        entry.waiting += waited;
+        account.wait(self.sim.rank(), call, waited, clock, self.sim.last_arrival());
         self.seen = clock;
         self.publish(slot);
         slot.turn_start.store(clock, Relaxed);
@@ -76,15 +74,13 @@ impl RankServer {
     /// been charged already.
     fn note(&mut self, slot: &RankSlot, computed: Picoseconds, account: &mut JobAccount) {
         let clock = self.sim.clock();
-        let rank = &mut account.ranks[self.sim.rank()];
-        rank.computing += computed;
-        let entry = rank.calls.entry(slot.call.load(Relaxed)).or_default();
-        entry.time += (clock - self.seen).saturating_sub(computed);
+        let (rank, call) = (self.sim.rank(), slot.call.load(Relaxed));
+        let inside = (clock - self.seen).saturating_sub(computed);
+        account.busy(rank, call, computed, inside, clock);
         let calls = slot.calls.load(Relaxed);
-        entry.calls += calls - self.calls;
+        account.ranks[rank].calls.entry(call).or_default().calls += calls - self.calls;
         self.calls = calls;
         self.seen = clock;
-        rank.end = clock;
     }
 
     /// Carries out the request in `slot`, and stores the reply.
@@ -161,7 +157,7 @@ impl RankServer {
             Request::End => return (AfterRequest::Ended, words),
             Request::Clock => words,
             Request::Write { rail, peer, src, dst, then, done } => {
-                account.operation(me, peer, src.len());
+                account.operation(OperationKind::Write, me, peer, src.len());
                 let write = RemoteWrite::new(src, dst, done);
                 posted(known(peer).and_then(|peer| match (then, rail) {
                     (WriteEnd::Data, None) => sim.write(peer, &write),
@@ -173,7 +169,7 @@ impl RankServer {
                 }))
             }
             Request::Read { rail, peer, dst, src, done } => {
-                account.operation(me, peer, dst.len());
+                account.operation(OperationKind::Read, me, peer, dst.len());
                 let read = RemoteRead::new(dst, src, done);
                 posted(known(peer).and_then(|peer| match rail {
                     None => sim.read(peer, &read),
@@ -185,17 +181,17 @@ impl RankServer {
                 posted(known(peer).and_then(|peer| sim.write_flag_after(rail, peer, &set).map(drop)))
             }
             Request::Add { peer, target, operand, result, done } => {
-                account.operation(me, peer, 8);
+                account.operation(OperationKind::Atomic, me, peer, 8);
                 let add = FetchAdd { target, operand, result, done };
                 posted(known(peer).and_then(|peer| sim.fetch_add(peer, &add)))
             }
             Request::Swap { peer, target, compare, swap, result, done } => {
-                account.operation(me, peer, 8);
+                account.operation(OperationKind::Atomic, me, peer, 8);
                 let swap = CompareSwap { target, compare, swap, result, done };
                 posted(known(peer).and_then(|peer| sim.compare_swap(peer, &swap)))
             }
             Request::Send { peer, head, solicited, phantom, len } => {
-                account.operation(me, peer, len);
+                account.operation(OperationKind::Message, me, peer, len);
                 let payload = match phantom {
                     true => Sge::phantom(len),
                     // SAFETY: the slot has room for the largest message, and belongs to the simulation during its turn.

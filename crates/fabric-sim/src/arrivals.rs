@@ -1,0 +1,126 @@
+//! The last arrival at each rank, for reports on waits: the rank that a wait was for, and the time of the transfer.
+
+use crate::in_flight::{FlightAction, SimFlight};
+use crate::sim::Sim;
+use crate::trace::{Arrow, Travel};
+use crate::units::Picoseconds;
+use crate::world::WorldState;
+use weft_fabric::Fabric;
+
+/// Arrival at a rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// The rank from which the bytes or the acknowledgement came.
+    pub from: u32,
+    /// The rank that posted the operation: `from`, or the receiving rank for the end of its own operation.
+    pub poster: u32,
+    /// Time of the post by the clock of `poster`, in picoseconds.
+    pub posted: Picoseconds,
+    /// Time at which the operation took effect, in picoseconds of global time.
+    pub arrived: Picoseconds,
+    /// Part of the time between post and arrival that the bytes need on the wire, in picoseconds.
+    pub wire: Picoseconds,
+    /// Number of bytes on the wire.
+    pub bytes: usize,
+}
+
+/// Record of arrivals, for ranks that are processes of their own.
+#[derive(Debug, Default)]
+pub(crate) struct ArrivalRecord {
+    last: Vec<Option<Arrival>>,
+    arrows: Vec<Arrow>,
+    most_arrows: usize,
+}
+
+impl ArrivalRecord {
+    pub fn new(ranks: usize) -> ArrivalRecord {
+        ArrivalRecord { last: vec![None; ranks], ..ArrivalRecord::default() }
+    }
+
+    /// Adds an arrow, unless there are enough.
+    pub fn arrow(&mut self, arrow: Arrow) {
+        if self.arrows.len() < self.most_arrows {
+            self.arrows.push(arrow);
+        }
+    }
+}
+
+impl WorldState {
+    /// Records the arrival of a flight at its receiver.
+    pub(crate) fn note_arrival(&mut self, flight: u32) {
+        if self.arrivals.is_none() {
+            return;
+        }
+        let SimFlight { ref action, from, to, .. } = self.flights[flight];
+        let poster = match action {
+            FlightAction::Message { .. }
+            | FlightAction::Write { .. }
+            | FlightAction::Packets { .. }
+            | FlightAction::AtomicRequest { .. } => from,
+            FlightAction::ReadReply { .. }
+            | FlightAction::AtomicReply { .. }
+            | FlightAction::Complete { .. } => to,
+            _ => return,
+        };
+        let SimFlight { begun, bytes, .. } = self.flights[flight];
+        let (posted, arrived) = (begun, self.now);
+        let arrival = Arrival { from, poster, posted, arrived, wire: 0, bytes };
+        self.set_arrival(to as usize, arrival);
+    }
+
+    /// Records an arrival at `rank`, and adds its time on the wire.
+    pub(crate) fn set_arrival(&mut self, rank: usize, arrival: Arrival) {
+        if self.arrivals.is_none() {
+            return;
+        }
+        let Arrival { from, posted, arrived, bytes, .. } = arrival;
+        let rate = match self.is_local(from as usize, rank) {
+            true => self.prices.local_bandwidth,
+            false => self.prices.bandwidth,
+        };
+        let wire = rate.time(bytes).min(arrived.saturating_sub(posted));
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.last[rank] = Some(Arrival { wire, ..arrival });
+        }
+    }
+}
+
+impl Sim {
+    /// Returns the last arrival at this rank; `None` before the first, and if no rank is a process of its own.
+    pub fn last_arrival(&self) -> Option<Arrival> {
+        self.state().arrivals.as_ref()?.last[self.rank()]
+    }
+
+    /// Asks for the first `most` transfers of all ranks. Has no effect unless the ranks are processes of their own.
+    pub fn record_arrows(&self, most: usize) {
+        if let Some(arrivals) = &mut self.state().arrivals {
+            arrivals.most_arrows = most;
+        }
+    }
+
+    /// Takes the transfers that [`Sim::record_arrows`] asked for.
+    pub fn take_arrows(&self) -> Vec<Arrow> {
+        self.state().arrivals.as_mut().map_or_else(Vec::new, |a| std::mem::take(&mut a.arrows))
+    }
+}
+
+impl WorldState {
+    /// Records a transfer for pictures.
+    pub(crate) fn arrow(
+        &mut self,
+        from: usize,
+        to: usize,
+        what: Travel,
+        bytes: usize,
+        sent: Picoseconds,
+    ) {
+        let (from, to, arrived) = (from as u32, to as u32, self.now);
+        let arrow = Arrow { from, to, what, bytes, sent, arrived };
+        if let Some(arrivals) = &mut self.arrivals {
+            arrivals.arrow(arrow);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.arrows.push(arrow);
+        }
+    }
+}
