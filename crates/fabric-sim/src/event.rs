@@ -88,7 +88,8 @@ impl WorldState {
                 self.answer_atomic(from, to, begun, back);
             }
             FlightAction::AtomicReply { before, result, done } => {
-                if let Err(fault) = self.write_word(RankMemory { rank: to, memory: result }, before) {
+                if let Err(fault) = self.write_word(RankMemory { rank: to, memory: result }, before)
+                {
                     self.fail(to, fault);
                 }
                 self.counts.atomics += 1;
@@ -196,9 +197,10 @@ impl WorldState {
         match then {
             AfterWrite::Nothing => {}
             AfterWrite::Flag(flag, value) => {
-                let set = self.memory.word(to, flag.at).and_then(|memory| {
-                    self.write_word(RankMemory { rank: to, memory }, value)
-                });
+                let set = self
+                    .memory
+                    .word(to, flag.at)
+                    .and_then(|memory| self.write_word(RankMemory { rank: to, memory }, value));
                 match set {
                     Ok(()) if flag.waking => self.wake(to, RankArrival::Rousing),
                     Ok(()) => self.wake(to, RankArrival::Silent),

@@ -39,7 +39,7 @@ struct OpenWait {
 
 /// Kind of an operation between two ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum OperationKind {
+pub enum TrafficKind {
     /// A two-sided message of the fabric: eager data, or a message of a protocol.
     Message,
     /// Bytes that are written into a peer's memory.
@@ -94,7 +94,7 @@ pub struct JobAccount {
     /// Traffic by the rank that posted, and its peer.
     pub pairs: BTreeMap<(usize, usize), PairTraffic>,
     /// Traffic by kind and size: the exponent of the lowest power of two that is not smaller, or `None` for operations without bytes.
-    pub sizes: BTreeMap<(OperationKind, Option<u32>), PairTraffic>,
+    pub sizes: BTreeMap<(TrafficKind, Option<u32>), PairTraffic>,
     /// Waits by pair and function.
     pub waits: BTreeMap<WaitPair, WaitTime>,
     /// What each rank did when, for the critical path and timelines.
@@ -117,7 +117,7 @@ impl JobAccount {
     }
 
     /// Counts an operation of `bytes` bytes.
-    pub fn operation(&mut self, kind: OperationKind, from: usize, to: usize, bytes: usize) {
+    pub fn operation(&mut self, kind: TrafficKind, from: usize, to: usize, bytes: usize) {
         self.pairs.entry((from, to)).or_default().add(bytes);
         self.sizes.entry((kind, size_class(bytes))).or_default().add(bytes);
     }
@@ -205,11 +205,11 @@ mod tests {
             [None, Some(0), Some(1), Some(2), Some(2), Some(3), Some(10), Some(11)]
         );
         let mut account = JobAccount::new(2);
-        account.operation(OperationKind::Write, 0, 1, 700);
-        account.operation(OperationKind::Write, 1, 0, 1000);
-        account.operation(OperationKind::Message, 0, 1, 1000);
+        account.operation(TrafficKind::Write, 0, 1, 700);
+        account.operation(TrafficKind::Write, 1, 0, 1000);
+        account.operation(TrafficKind::Message, 0, 1, 1000);
         assert_eq!(
-            account.sizes[&(OperationKind::Write, Some(10))],
+            account.sizes[&(TrafficKind::Write, Some(10))],
             PairTraffic { operations: 2, bytes: 1700 }
         );
         assert_eq!(account.pairs[&(0, 1)], PairTraffic { operations: 2, bytes: 1700 });

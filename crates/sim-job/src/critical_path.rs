@@ -9,7 +9,7 @@
 //! arrival ended the wait, to the rank that posted the operation, at the time of the post. A read and the end of an own operation lead to
 //! the waiting rank itself, at the time of its post. A wait that no arrival ended is a part of the path, as [`PathPart::Timer`].
 
-use crate::record::{JobRecord, Segment, SegmentKind, WaitCause};
+use crate::record::{JobRecord, RankSegment, SegmentKind, WaitCause};
 use std::collections::BTreeMap;
 use weft_fabric_sim::units::Picoseconds;
 
@@ -100,7 +100,7 @@ fn step_back(record: &JobRecord, path: &mut CriticalPath, place: PathPlace) -> P
     let own = &record.ranks[rank];
     let index = own.segments.partition_point(|segment| segment.end < at);
     let start = index.checked_sub(1).map_or(0, |before| own.segments[before].end);
-    let Some(&Segment { call, kind, cause, .. }) = own.segments.get(index) else {
+    let Some(&RankSegment { call, kind, cause, .. }) = own.segments.get(index) else {
         // The rank posted after its last recorded segment, in no time.
         path.add(0, PathPart::Library, at - start);
         return moved(path, place, PathPlace { rank, at: start });

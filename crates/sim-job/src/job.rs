@@ -1,6 +1,7 @@
 //! The loop of a job in virtual time.
 
 use crate::account::JobAccount;
+use crate::calls;
 use crate::processes::ProcessAccess;
 use crate::server::{AfterRequest, RankServer};
 use nix::sys::signal::{Signal, kill};
@@ -13,10 +14,8 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim::{Cluster, Machine, Arrow, RunCounts, SimOptions, Stopped, Trace};
-use weft_fabric_sim_client::{
-    JobHeader, PathHeader, SIMULATION_VARIABLE, Side, SlotsFile,
-};
+use weft_fabric_sim::{Arrow, Cluster, Machine, RunCounts, SimOptions, Stopped, Trace};
+use weft_fabric_sim_client::{JobHeader, PathHeader, SIMULATION_VARIABLE, Side, SlotsFile};
 
 /// Time that a program's computing takes on the simulated machine.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -168,12 +167,14 @@ impl SimJob<'_> {
         if let Some(stopped) = stopped {
             return Err(SimJobFailure::Stopped(stopped));
         }
+        let names = calls::read_names(directory.path());
+        calls::enter_counts(directory.path(), names.len(), &mut job.account);
         Ok(SimJobOutcome {
             status,
             counts: job.cluster.counts(),
             trace: job.cluster.take_trace(),
             arrows: job.cluster.rank(0).take_arrows(),
-            names: call_names(directory.path()),
+            names,
             account: job.account,
             turns: job.turns,
         })
@@ -292,12 +293,6 @@ impl RunningJob {
     }
 }
 
-/// Returns the names of the MPI functions, which the layer above MPI has written.
-fn call_names(directory: &std::path::Path) -> Vec<String> {
-    let text = std::fs::read_to_string(directory.join("calls")).unwrap_or_default();
-    text.lines().map(str::to_owned).collect()
-}
-
 /// Returns a folder in memory for the slots, or the folder for temporary files.
 fn memory_folder() -> std::path::PathBuf {
     let memory = std::path::Path::new("/dev/shm");
@@ -333,4 +328,3 @@ fn header(cluster: &Cluster, machine: &Machine) -> JobHeader {
         ..JobHeader::new()
     }
 }
-

@@ -8,12 +8,14 @@
 //!   ProcessAccess   copies between the ranks' memories                            processes
 //!   JobAccount      time of each rank by call, waits by pair, bytes of each pair  account
 //!   JobRecord       what each rank did when, and the arrival that ended a wait    record
+//!   calls           names of functions and numbers of calls, from files            calls
 //!   critical_path   the chain of work and transfers that took the longest         critical_path
 //! ```
 
 #![warn(missing_docs)]
 
 mod account;
+mod calls;
 mod critical_path;
 mod job;
 mod processes;
@@ -21,8 +23,8 @@ mod record;
 mod server;
 
 pub use account::{
-    CallTime, JobAccount, OperationKind, PairTraffic, RankAccount, WaitPair, WaitTime,
+    CallTime, JobAccount, PairTraffic, RankAccount, TrafficKind, WaitPair, WaitTime,
 };
 pub use critical_path::{CriticalPath, PathPart, PathStep, critical_path};
 pub use job::{ComputeTime, SimJob, SimJobFailure, SimJobOutcome};
-pub use record::{JobRecord, RankRecord, Segment, SegmentKind, WaitCause};
+pub use record::{JobRecord, RankRecord, RankSegment, SegmentKind, WaitCause};

@@ -19,18 +19,18 @@ pub enum SegmentKind {
 
 /// Span of a rank's time. It begins at the end of the segment before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Segment {
+pub struct RankSegment {
     /// End, in picoseconds.
     pub end: Picoseconds,
     /// The MPI function, as a key of [`RankAccount::calls`](crate::RankAccount::calls).
     pub call: u16,
     /// Kind of work.
     pub kind: SegmentKind,
-    /// Index of the cause of the wait's end in [`RankRecord::causes`], or [`Segment::NO_CAUSE`].
+    /// Index of the cause of the wait's end in [`RankRecord::causes`], or [`RankSegment::NO_CAUSE`].
     pub cause: u32,
 }
 
-impl Segment {
+impl RankSegment {
     /// Index of no cause.
     pub const NO_CAUSE: u32 = u32::MAX;
 }
@@ -61,7 +61,7 @@ impl From<Arrival> for WaitCause {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RankRecord {
     /// Segments in the order of time.
-    pub segments: Vec<Segment>,
+    pub segments: Vec<RankSegment>,
     /// Ends of waits.
     pub causes: Vec<WaitCause>,
 }
@@ -103,7 +103,7 @@ impl JobRecord {
             last.end = end;
             return;
         }
-        self.push(rank, Segment { end, call, kind, cause: Segment::NO_CAUSE });
+        self.push(rank, RankSegment { end, call, kind, cause: RankSegment::NO_CAUSE });
     }
 
     /// Adds a wait that ends at `end`.
@@ -114,13 +114,13 @@ impl JobRecord {
                 causes.push(cause);
                 causes.len() as u32 - 1
             }
-            _ => Segment::NO_CAUSE,
+            _ => RankSegment::NO_CAUSE,
         };
         let kind = SegmentKind::Waiting;
-        self.push(rank, Segment { end, call: call as u16, kind, cause: index });
+        self.push(rank, RankSegment { end, call: call as u16, kind, cause: index });
     }
 
-    fn push(&mut self, rank: usize, segment: Segment) {
+    fn push(&mut self, rank: usize, segment: RankSegment) {
         self.is_cut |= self.count >= MOST_SEGMENTS;
         if !self.is_cut {
             self.count += 1;

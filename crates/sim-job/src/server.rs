@@ -1,6 +1,6 @@
 //! The requests of a rank, carried out on its handle of the simulated cluster.
 
-use crate::account::{JobAccount, OperationKind};
+use crate::account::{JobAccount, TrafficKind};
 use crate::job::ComputeTime;
 use crate::processes::ProcessAccess;
 use std::rc::Rc;
@@ -157,7 +157,7 @@ impl RankServer {
             Request::End => return (AfterRequest::Ended, words),
             Request::Clock => words,
             Request::Write { rail, peer, src, dst, then, done } => {
-                account.operation(OperationKind::Write, me, peer, src.len());
+                account.operation(TrafficKind::Write, me, peer, src.len());
                 let write = RemoteWrite::new(src, dst, done);
                 posted(known(peer).and_then(|peer| match (then, rail) {
                     (WriteEnd::Data, None) => sim.write(peer, &write),
@@ -169,7 +169,7 @@ impl RankServer {
                 }))
             }
             Request::Read { rail, peer, dst, src, done } => {
-                account.operation(OperationKind::Read, me, peer, dst.len());
+                account.operation(TrafficKind::Read, me, peer, dst.len());
                 let read = RemoteRead::new(dst, src, done);
                 posted(known(peer).and_then(|peer| match rail {
                     None => sim.read(peer, &read),
@@ -181,17 +181,17 @@ impl RankServer {
                 posted(known(peer).and_then(|peer| sim.write_flag_after(rail, peer, &set).map(drop)))
             }
             Request::Add { peer, target, operand, result, done } => {
-                account.operation(OperationKind::Atomic, me, peer, 8);
+                account.operation(TrafficKind::Atomic, me, peer, 8);
                 let add = FetchAdd { target, operand, result, done };
                 posted(known(peer).and_then(|peer| sim.fetch_add(peer, &add)))
             }
             Request::Swap { peer, target, compare, swap, result, done } => {
-                account.operation(OperationKind::Atomic, me, peer, 8);
+                account.operation(TrafficKind::Atomic, me, peer, 8);
                 let swap = CompareSwap { target, compare, swap, result, done };
                 posted(known(peer).and_then(|peer| sim.compare_swap(peer, &swap)))
             }
             Request::Send { peer, head, solicited, phantom, len } => {
-                account.operation(OperationKind::Message, me, peer, len);
+                account.operation(TrafficKind::Message, me, peer, len);
                 let payload = match phantom {
                     true => Sge::phantom(len),
                     // SAFETY: the slot has room for the largest message, and belongs to the simulation during its turn.

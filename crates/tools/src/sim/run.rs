@@ -165,6 +165,10 @@ impl ReportFiles<'_> {
             timeline: timeline.transpose()?,
         })
     }
+
+    fn is_empty(&self) -> bool {
+        self.report.is_none() && self.matrices.is_empty() && self.timeline.is_none()
+    }
 }
 
 /// Runs the program, and returns the report.
@@ -182,7 +186,11 @@ pub fn run(args: &SimRunArgs) -> Result<SimRunReport, SimFailure> {
     let done = launch::launch(args, launch::Launching { bar: &bar, arrows, output: None })?;
     bar.finish_and_clear();
     let Some(outcome) = &done.outcome else {
-        return Ok(SimRunReport { text: done.stopped_text(), code: done.code });
+        let mut text = done.stopped_text();
+        if !files.is_empty() || !variants.is_empty() {
+            text += "weft sim: no report files and no variants, because the run did not come to its end\n";
+        }
+        return Ok(SimRunReport { text, code: done.code });
     };
     let report = RunReport::new(args, &done.machine, outcome);
     let mut text = text::text(&report);

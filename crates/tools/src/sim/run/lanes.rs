@@ -323,7 +323,10 @@ mod tests {
             .filter(|node| node.has_tag_name("title"))
             .map(|node| node.text().unwrap().trim().to_owned())
             .collect();
-        assert!(titles.iter().any(|title| title.starts_with("MPI_Recv waits for 0, ")), "{titles:?}");
+        assert!(
+            titles.iter().any(|title| title.starts_with("MPI_Recv waits for 0, ")),
+            "{titles:?}"
+        );
         assert!(titles.iter().any(|title| title.starts_with("message of 8 bytes, 0 to 1")));
         assert!(titles.iter().filter(|title| title.starts_with("computing")).count() >= 50);
         assert!(text.contains("getElementById"));

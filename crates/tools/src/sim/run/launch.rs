@@ -48,7 +48,8 @@ pub fn launch(args: &SimRunArgs, launching: Launching<'_>) -> Result<EndedRun, S
     let mut options = SimOptions::new(args.ranks).seed(args.seed);
     options.jitter = units::Time::from_us(args.jitter);
     options.deaths = args.kill_rank.iter().chain(&args.kill_rail).copied().collect();
-    options.chaos = args.delays.map(|us| Chaos { most: units::Time::from_us(us), ..Chaos::rough() });
+    options.chaos =
+        args.delays.map(|us| Chaos { most: units::Time::from_us(us), ..Chaos::rough() });
     let mut progress = |clock: u64| {
         bar.set_message(format!("{:.3} ms of virtual time", clock as f64 / 1e9));
         bar.tick();
@@ -67,7 +68,9 @@ pub fn launch(args: &SimRunArgs, launching: Launching<'_>) -> Result<EndedRun, S
         Err(SimJobFailure::Stopped(stopped)) => {
             Ok(EndedRun { machine, outcome: None, stopped: Some(stopped), code: DEADLOCK })
         }
-        Err(failure @ SimJobFailure::Impossible(_)) => Err(SimFailure::Request(failure.to_string())),
+        Err(failure @ SimJobFailure::Impossible(_)) => {
+            Err(SimFailure::Request(failure.to_string()))
+        }
         Err(failure) => Err(SimFailure::Run(failure.to_string())),
     }
 }

@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
-use svg::{Document, Node as _};
 use svg::node::element::{Group, Rectangle, Text, Title};
+use svg::{Document, Node as _};
 use weft_sim_job::{JobAccount, PairTraffic};
 
 /// Maximum number of cells in a row of the heat map. More ranks share cells.
@@ -140,8 +140,8 @@ mod tests {
     #[test]
     fn many_ranks_share_cells() {
         let mut account = JobAccount::new(300);
-        account.operation(weft_sim_job::OperationKind::Read, 299, 0, 10);
-        account.operation(weft_sim_job::OperationKind::Read, 298, 2, 10);
+        account.operation(weft_sim_job::TrafficKind::Read, 299, 0, 10);
+        account.operation(weft_sim_job::TrafficKind::Read, 298, 2, 10);
         let cells = Cells::of(&account);
         assert_eq!((cells.each, cells.count), (3, 100));
         assert_eq!(cells.sums[99 * 100], PairTraffic { operations: 2, bytes: 20 });

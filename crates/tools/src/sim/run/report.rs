@@ -7,9 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use weft_fabric_sim::Machine;
 use weft_fabric_sim::units::{MICROSECOND, Picoseconds};
-use weft_sim_job::{
-    CriticalPath, JobAccount, OperationKind, PathPart, SimJobOutcome, critical_path,
-};
+use weft_sim_job::{CriticalPath, JobAccount, PathPart, SimJobOutcome, TrafficKind, critical_path};
 
 /// Maximum number of pairs in a report.
 const MOST_PAIRS: usize = 10_000;
@@ -286,10 +284,10 @@ fn pair_rows(account: &JobAccount) -> Vec<PairRow> {
 
 fn size_rows(account: &JobAccount) -> Vec<SizeRow> {
     let name = |kind| match kind {
-        OperationKind::Message => "message",
-        OperationKind::Write => "write",
-        OperationKind::Read => "read",
-        OperationKind::Atomic => "atomic",
+        TrafficKind::Message => "message",
+        TrafficKind::Write => "write",
+        TrafficKind::Read => "read",
+        TrafficKind::Atomic => "atomic",
     };
     let rows = account.sizes.iter().map(|(&(kind, class), traffic)| SizeRow {
         kind: name(kind),
@@ -321,7 +319,8 @@ fn path_report(path: &CriticalPath, names: &[String]) -> PathReport {
             (0, PathPart::Computing) => "computing".to_owned(),
             _ => function_name(names, u64::from(call)),
         };
-        let row = functions.entry(call).or_insert_with(|| PathRow { function, ..PathRow::default() });
+        let row =
+            functions.entry(call).or_insert_with(|| PathRow { function, ..PathRow::default() });
         for row in [row, &mut all] {
             let place = match part {
                 PathPart::Computing => &mut row.computing_us,
@@ -345,8 +344,8 @@ pub mod tests {
     /// Returns an account of two ranks with one message.
     pub fn account() -> JobAccount {
         let mut account = JobAccount::new(2);
-        account.operation(OperationKind::Message, 0, 1, 100);
-        account.operation(OperationKind::Write, 1, 0, 5000);
+        account.operation(TrafficKind::Message, 0, 1, 100);
+        account.operation(TrafficKind::Write, 1, 0, 5000);
         for (rank, time) in [(0, 3_000_000), (1, 5_000_000)] {
             let call = weft_sim_job::CallTime { calls: 2, time, waiting: 1_000_000 };
             account.ranks[rank].calls.insert(1, call);
@@ -387,7 +386,12 @@ pub mod tests {
             turns: 1,
         };
         let args = <SimRunArgs as clap::Parser>::parse_from([
-            "run", "--machine", "ndr", "--ranks", "2", "./program",
+            "run",
+            "--machine",
+            "ndr",
+            "--ranks",
+            "2",
+            "./program",
         ]);
         let machine = Machine::load_with("ndr", &[]).unwrap();
         (RunReport::new(&args, &machine, &outcome), outcome)

@@ -1,7 +1,7 @@
 //! The spans of a timeline: a rank's segments, of which short ones are merged, and the colours of calls.
 
 use weft_fabric_sim::units::Picoseconds;
-use weft_sim_job::{RankRecord, Segment, SegmentKind};
+use weft_sim_job::{RankRecord, RankSegment, SegmentKind};
 
 /// Span to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct DrawnSpan {
     /// End, in picoseconds.
     pub end: Picoseconds,
     /// The longest segment of the span.
-    pub longest: Segment,
+    pub longest: RankSegment,
     /// Number of segments in the span.
     pub merged: usize,
 }
@@ -67,7 +67,14 @@ pub const CLASSES: [SpanClass; 8] = [
         name: "windows",
         colour: "#cc79a7",
         functions: &[
-            "win_", "put", "rput", "get_acc", "rget", "accumulate", "raccumulate", "fetch_and_op",
+            "win_",
+            "put",
+            "rput",
+            "get_acc",
+            "rget",
+            "accumulate",
+            "raccumulate",
+            "fetch_and_op",
             "compare_and_swap",
         ],
     },
@@ -82,8 +89,17 @@ pub const CLASSES: [SpanClass; 8] = [
         name: "collective",
         colour: "#d55e00",
         functions: &[
-            "barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce",
-            "scan", "exscan", "neighbor",
+            "barrier",
+            "bcast",
+            "gather",
+            "scatter",
+            "allgather",
+            "alltoall",
+            "reduce",
+            "allreduce",
+            "scan",
+            "exscan",
+            "neighbor",
         ],
     },
     SpanClass {
@@ -125,11 +141,11 @@ mod tests {
     use super::*;
 
     fn record(ends: &[Picoseconds]) -> RankRecord {
-        let segment = |(i, &end): (usize, &Picoseconds)| Segment {
+        let segment = |(i, &end): (usize, &Picoseconds)| RankSegment {
             end,
             call: i as u16,
             kind: SegmentKind::Library,
-            cause: Segment::NO_CAUSE,
+            cause: RankSegment::NO_CAUSE,
         };
         RankRecord { segments: ends.iter().enumerate().map(segment).collect(), causes: Vec::new() }
     }
@@ -139,8 +155,13 @@ mod tests {
         let spans = merged(&record(&[100, 103, 108, 109, 300, 302]), 8);
         let seen: Vec<_> =
             spans.iter().map(|s| (s.start, s.end, s.longest.call, s.merged)).collect();
-        let expected =
-            [(0, 100, 0, 1), (100, 108, 2, 2), (108, 109, 3, 1), (109, 300, 4, 1), (300, 302, 5, 1)];
+        let expected = [
+            (0, 100, 0, 1),
+            (100, 108, 2, 2),
+            (108, 109, 3, 1),
+            (109, 300, 4, 1),
+            (300, 302, 5, 1),
+        ];
         assert_eq!(seen, expected);
         assert_eq!(merged(&record(&[100, 103, 108]), 0).len(), 3);
     }

@@ -92,7 +92,8 @@ pub fn compare(
         };
         table.row(cells(&report, base_report, &name));
     }
-    Ok(table.text("variants: virtual time, time in MPI and waiting of all ranks, ratios to the base"))
+    Ok(table
+        .text("variants: virtual time, time in MPI and waiting of all ranks, ratios to the base"))
 }
 
 fn cells(report: &RunReport, base: &RunReport, name: &str) -> Vec<String> {
