@@ -62,7 +62,7 @@ impl RankServer {
     /// Begins a turn.
     pub fn begin(&mut self, slot: &RankSlot, account: &mut JobAccount) {
         let clock = self.sim.clock();
-        let waited = clock - self.seen;
+        let waited = clock.saturating_sub(self.seen);
         let call = slot.call.load(Relaxed);
         account.wait(self.sim.rank(), call, waited, clock, self.sim.last_arrival());
         self.seen = clock;
@@ -78,7 +78,7 @@ impl RankServer {
         let inside = (clock - self.seen).saturating_sub(computed);
         account.busy(rank, call, computed, inside, clock);
         let calls = slot.calls.load(Relaxed);
-        account.ranks[rank].calls.entry(call).or_default().calls += calls - self.calls;
+        account.ranks[rank].calls.entry(call).or_default().calls += calls.saturating_sub(self.calls);
         self.calls = calls;
         self.seen = clock;
     }

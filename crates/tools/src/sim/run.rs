@@ -180,7 +180,10 @@ pub fn run(args: &SimRunArgs) -> Result<SimRunReport, SimFailure> {
     let variants = args.what_if.iter().map(|variant| variant.apply(args));
     let variants: Vec<SimRunArgs> = variants.collect::<Result<_, _>>()?;
     // An impossible variant is reported before the first run.
-    variants.iter().try_for_each(|variant| launch::load(variant).map(drop))?;
+    for (variant, given) in variants.iter().zip(&args.what_if) {
+        let why = |why| SimFailure::Request(format!("--what-if {given}: {why}"));
+        launch::load(variant).map_err(why)?;
+    }
     let arrows = files.timeline.as_ref().map_or(0, |_| MOST_ARROWS + 1);
     let bar = launch::bar(args.quiet);
     let done = launch::launch(args, launch::Launching { bar: &bar, arrows, output: None })?;

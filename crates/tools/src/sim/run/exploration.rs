@@ -55,6 +55,10 @@ pub fn explore(args: &SimRunArgs, runs: u64) -> Result<SimRunReport, SimFailure>
     let first_seed = args.seed;
     let first = run_one(&args, &bar)?;
     bar.inc(1);
+    if first.code != 0 {
+        bar.finish_and_clear();
+        return Ok(SimRunReport { text: failure(&args, &first), code: first.code });
+    }
     for seed in (1..runs).map(|run| first_seed.wrapping_add(run)) {
         args.seed = seed;
         let result = run_one(&args, &bar)?;
@@ -68,12 +72,11 @@ pub fn explore(args: &SimRunArgs, runs: u64) -> Result<SimRunReport, SimFailure>
     }
     bar.finish_and_clear();
     let delays = args.delays.unwrap_or(DELAYS);
+    let last = first_seed.wrapping_add(runs - 1);
+    let lines = first.lines.len();
     let text = format!(
-        "{runs} runs with delays of up to {delays} us, seeds {first_seed} to {}: all with exit code {} and \
-         the same output of {} lines\n",
-        first_seed.wrapping_add(runs - 1),
-        first.code,
-        first.lines.len()
+        "{runs} runs with delays of up to {delays} us, seeds {first_seed} to {last}: all succeeded with the \
+         same output of {lines} lines\n"
     );
     Ok(SimRunReport { text, code: first.code })
 }
@@ -111,6 +114,16 @@ fn only(a: &[String], b: &[String]) -> Vec<String> {
         }
     }
     own
+}
+
+/// Describes a first run that failed.
+fn failure(args: &SimRunArgs, first: &RunResult) -> String {
+    let RunResult { code, errors, .. } = first;
+    let replay = replay(args, args.seed);
+    format!(
+        "{errors}the first run failed with exit code {code}: seed {}\nreplay: {replay}\n",
+        args.seed
+    )
 }
 
 /// Describes a run that differs from the first.
@@ -202,6 +215,10 @@ mod tests {
     #[test]
     fn a_difference_names_lines_and_codes() {
         let (first, other) = (result(0, &["a", "a", "b"]), result(3, &["a", "b", "c"]));
+        let failed = failure(&args(&[]), &other);
+        assert!(
+            failed.starts_with("warning\nthe first run failed with exit code 3: seed 1\nreplay: ")
+        );
         assert!(!first.is_same(&other) && first.is_same(&result(0, &["a", "a", "b"])));
         let text = difference(&args(&[]), 4, &first, &other);
         for part in [

@@ -393,7 +393,7 @@ pub mod tests {
             "2",
             "./program",
         ]);
-        let machine = Machine::load_with("ndr", &[]).unwrap();
+        let machine = Machine::load_with::<&str>("ndr", &[]).unwrap();
         (RunReport::new(&args, &machine, &outcome), outcome)
     }
 

@@ -34,6 +34,12 @@ impl FromStr for RunVariant {
     }
 }
 
+impl std::fmt::Display for RunVariant {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 impl RunVariant {
     /// Returns the arguments with the changes. Errors: a value that its key does not allow.
     pub fn apply(&self, base: &SimRunArgs) -> Result<SimRunArgs, SimFailure> {
