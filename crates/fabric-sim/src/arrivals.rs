@@ -124,3 +124,71 @@ impl WorldState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cluster, Machine, RankCounter, RankMemory, RankProcesses, SimOptions};
+    use std::rc::Rc;
+    use weft_fabric::{Fault, Head, PostOutcome, RemoteRead, Sge};
+
+    /// Ranks whose memory is this process's own.
+    struct OwnProcess;
+
+    impl RankProcesses for OwnProcess {
+        fn copy(&self, to: RankMemory, from: RankMemory) -> Result<(), Fault> {
+            to.memory.copy_from(from.memory);
+            Ok(())
+        }
+
+        fn read(&self, from: RankMemory, out: &mut [u8]) -> Result<(), Fault> {
+            from.memory.read(out);
+            Ok(())
+        }
+
+        fn write(&self, to: RankMemory, bytes: &[u8]) -> Result<(), Fault> {
+            to.memory.fill(bytes);
+            Ok(())
+        }
+
+        fn advance(&self, _rank: usize, _counter: RankCounter) {}
+    }
+
+    fn settle(cluster: &Cluster) {
+        while cluster.advance() {
+            while let Some(rank) = cluster.due() {
+                cluster.rest(rank);
+            }
+        }
+    }
+
+    #[test]
+    fn an_arrival_names_sender_poster_and_time_of_the_post() {
+        let changes = [("ranks_per_node", "1")];
+        let machine = Rc::new(Machine::load_with("ndr", &changes).unwrap());
+        let cluster = Cluster::new(&machine, SimOptions::new(2)).unwrap();
+        let sims = [cluster.rank(0), cluster.rank(1)];
+        assert_eq!(sims[1].last_arrival(), None);
+        sims.iter().for_each(|sim| sim.set_processes(Rc::new(OwnProcess)));
+        sims[0].record_arrows(1);
+        assert_eq!(sims[0].send(1, Head([0; 3]), Sge::EMPTY, None), PostOutcome::Done);
+        let posted = sims[0].clock();
+        settle(&cluster);
+        let Arrival { from, poster, arrived, .. } = sims[1].last_arrival().unwrap();
+        assert_eq!((from, poster), (0, 0));
+        assert_eq!(sims[1].last_arrival().unwrap().posted, posted);
+        assert!(arrived > posted);
+        assert_eq!(sims[0].last_arrival(), None);
+
+        // The answer to a read comes from the owner of the memory, but the reader has posted the operation.
+        let len = 4096;
+        let (owned, own) = (sims[0].allocate(len).unwrap(), sims[1].allocate(len).unwrap());
+        sims[1].read(0, &RemoteRead::new(own.local, owned.remote, None)).unwrap();
+        let posted = sims[1].clock();
+        settle(&cluster);
+        let read = sims[1].last_arrival().unwrap();
+        assert_eq!((read.from, read.poster, read.posted), (0, 1, posted));
+        assert!(read.wire > 0 && read.wire < read.arrived - posted);
+        assert_eq!(sims[0].take_arrows().len(), 1);
+    }
+}

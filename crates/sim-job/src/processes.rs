@@ -19,8 +19,6 @@ pub struct ProcessAccess {
     pids: Vec<Cell<i32>>,
     advances: Vec<RefCell<VecDeque<u64>>>,
     buffer: RefCell<Vec<u8>>,
-    /// Number of system calls, and of bytes, for the report.
-    copied: Cell<u64>,
 }
 
 impl ProcessAccess {
@@ -30,7 +28,6 @@ impl ProcessAccess {
             pids: vec![Cell::new(0); ranks],
             advances: (0..ranks).map(|_| RefCell::default()).collect(),
             buffer: RefCell::default(),
-            copied: Cell::new(0),
         }
     }
 
@@ -52,11 +49,6 @@ impl ProcessAccess {
     /// Returns true if counters advanced that the rank does not know of.
     pub fn has_advances(&self, rank: usize) -> bool {
         !self.advances[rank].borrow().is_empty()
-    }
-
-    /// Returns the number of bytes that were copied between processes.
-    pub fn copied(&self) -> u64 {
-        self.copied.get()
     }
 
     fn fault(&self, rank: usize, error: nix::Error) -> Fault {
@@ -103,7 +95,6 @@ impl RankProcesses for ProcessAccess {
                 Err(error) => return Err(self.fault(from.rank, error)),
             }
         }
-        self.copied.set(self.copied.get() + done as u64);
         Ok(())
     }
 

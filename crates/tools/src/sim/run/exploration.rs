@@ -89,7 +89,7 @@ fn run_one(args: &SimRunArgs, bar: &ProgressBar) -> Result<RunResult, SimFailure
     let [stdout, stderr] = &files;
     let output = [stdout.try_clone().map_err(system)?, stderr.try_clone().map_err(system)?];
     let done = launch(args, Launching { bar, arrows: 0, output: Some(output) })?;
-    let [stdout, stderr] = files.each_mut().map(|file| text_of(file));
+    let [stdout, stderr] = files.each_mut().map(text_of);
     let mut lines: Vec<String> = stdout.map_err(system)?.lines().map(str::to_owned).collect();
     lines.sort();
     let errors = stderr.map_err(system)? + &done.stopped_text();
