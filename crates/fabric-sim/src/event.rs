@@ -1,6 +1,6 @@
 //! Effects of a flight that is due: messages enter inboxes, writes are placed, counters advance.
 
-use crate::arrivals::Arrival;
+use crate::arrival_record::Arrival;
 use crate::in_flight::{AfterWrite, FlightAction, FlightPayload, NO_RAIL, NONE, SimFlight};
 use crate::processes::{RankCounter, RankMemory};
 use crate::threads::RankArrival;

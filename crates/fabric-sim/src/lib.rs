@@ -19,6 +19,7 @@
 
 #![warn(missing_docs)]
 
+mod arrival_record;
 mod arrivals;
 mod cluster;
 mod deaths;
@@ -48,7 +49,7 @@ mod turns;
 pub mod units;
 mod world;
 
-pub use arrivals::Arrival;
+pub use arrival_record::Arrival;
 pub use cluster::Cluster;
 pub use explore::explore;
 pub use host::{Compute, Notify, Thread};

@@ -7,7 +7,7 @@
 //!                          └─ RankProcesses: the operating system copies between the processes
 //! ```
 
-use crate::arrivals::ArrivalRecord;
+use crate::arrival_record::ArrivalRecord;
 use crate::sim::Sim;
 use crate::world::WorldState;
 use std::rc::Rc;

@@ -4,7 +4,7 @@
 //! posts, copies and computes in local time. It sees arrivals up to global time, so the end of a wait is exact. A poll without a
 //! wait must first let global time catch up ([`weft_fabric::FabricExt::poll_clock`]).
 
-use crate::arrivals::ArrivalRecord;
+use crate::arrival_record::ArrivalRecord;
 use crate::in_flight::{FlightAction, NONE, SimFlights};
 use crate::machine::Machine;
 use crate::memory::WorldMemory;

@@ -97,7 +97,7 @@ pub struct JobAccount {
     pub sizes: BTreeMap<(TrafficKind, Option<u32>), PairTraffic>,
     /// Waits by pair and function.
     pub waits: BTreeMap<WaitPair, WaitTime>,
-    /// What each rank did when, for the critical path and timelines.
+    /// Activities of each rank with their times, for the critical path and timelines.
     pub record: JobRecord,
 }
 

@@ -1,4 +1,4 @@
-//! What each rank did when: computing, the library's work and waits, without gaps from time 0.
+//! Activities of each rank with their times: computing, the library's work and waits, without gaps from time 0.
 
 use weft_fabric_sim::Arrival;
 use weft_fabric_sim::units::Picoseconds;

@@ -11,7 +11,7 @@ use weft_fabric::{
 };
 use weft_fabric_sim::Sim;
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim_client::{MOST_ADVANCES, RankSlot, Request, WriteEnd, Words};
+use weft_fabric_sim_client::{MOST_ADVANCES, RankSlot, Request, Words, WriteEnd};
 
 /// State of a rank after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,7 +78,8 @@ impl RankServer {
         let inside = (clock - self.seen).saturating_sub(computed);
         account.busy(rank, call, computed, inside, clock);
         let calls = slot.calls.load(Relaxed);
-        account.ranks[rank].calls.entry(call).or_default().calls += calls.saturating_sub(self.calls);
+        account.ranks[rank].calls.entry(call).or_default().calls +=
+            calls.saturating_sub(self.calls);
         self.calls = calls;
         self.seen = clock;
     }
@@ -178,7 +179,9 @@ impl RankServer {
             }
             Request::FlagAfter { rail, peer, flag, value } => {
                 let set = FlagWrite { flag, value };
-                posted(known(peer).and_then(|peer| sim.write_flag_after(rail, peer, &set).map(drop)))
+                posted(
+                    known(peer).and_then(|peer| sim.write_flag_after(rail, peer, &set).map(drop)),
+                )
             }
             Request::Add { peer, target, operand, result, done } => {
                 account.operation(TrafficKind::Atomic, me, peer, 8);
