@@ -1,4 +1,4 @@
-// With WEFT_SIM_CLOCKS=1 the clocks of the system and a sleep follow virtual time.
+// With --clocks the clocks of the system and a sleep follow virtual time.
 #include <mpi.h>
 #include <stdio.h>
 #include <time.h>

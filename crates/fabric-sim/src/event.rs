@@ -1,33 +1,28 @@
 //! Effects of a flight that is due: messages enter inboxes, writes are placed, counters advance.
 
+use crate::arrival_record::Arrival;
 use crate::in_flight::{
     AfterWrite, FlightAction, FlightAtomic, FlightPayload, NO_RAIL, NONE, SimFlight,
 };
 use crate::processes::{RankCounter, RankMemory};
 use crate::threads::RankArrival;
-use crate::trace::{Arrow, Travel};
+use crate::trace::Travel;
 use crate::units::Picoseconds;
 use crate::world::WorldState;
 use std::rc::Rc;
 use weft_fabric::{Counter, Fault, GroupId, RemoteAddr, Sge, Staging};
 
 impl WorldState {
-    fn arrow(&mut self, from: usize, to: usize, what: Travel, bytes: usize, sent: Picoseconds) {
-        if let Some(trace) = &mut self.trace {
-            let (from, to, arrived) = (from as u32, to as u32, self.now);
-            trace.arrows.push(Arrow { from, to, what, bytes, sent, arrived });
-        }
-    }
-
     /// Carries out the flight `number`, which is due.
     pub fn apply(&mut self, number: u32) {
-        let SimFlight { from, to, bytes, sent, rail, .. } = self.flights[number];
+        let SimFlight { from, to, bytes, sent, begun, rail, .. } = self.flights[number];
         let (from, to) = (from as usize, to as usize);
         let obituary = matches!(self.flights[number].action, FlightAction::Obituary(_));
         if !obituary && (self.ranks[to].dead || self.outlived(from, sent)) {
             self.flights.end(number);
             return;
         }
+        self.note_arrival(number);
         if matches!(self.flights[number].action, FlightAction::Message { .. }) {
             self.counts.messages += 1;
             self.arrow(from, to, Travel::Message, bytes, sent);
@@ -45,7 +40,11 @@ impl WorldState {
                 next_flag.into_iter().for_each(|flag| self.queue.push(self.now, flag));
                 self.place(from, to, src, dst);
                 self.arrow(from, to, Travel::Write, bytes, sent);
-                self.finish_write(from, to, then, done);
+                let acknowledged = self.finish_write(from, to, then, done);
+                if let Some(flight) = acknowledged {
+                    self.flights[flight].begun = begun;
+                    self.flights[flight].bytes = bytes;
+                }
             }
             FlightAction::Packets { src, dst } => self.place(from, to, src, dst),
             FlightAction::ReadRequest { dst, src, done } => {
@@ -54,7 +53,8 @@ impl WorldState {
                 // The answer takes the same rail as the request.
                 let rail = (rail != NO_RAIL).then_some(rail as usize);
                 let (len, latency) = (dst.len(), latency - latency / 2);
-                self.launch_over(rail, self.now, to, from, len, latency, back);
+                let flight = self.launch_over(rail, self.now, to, from, len, latency, back);
+                flight.into_iter().for_each(|flight| self.flights[flight].begun = begun);
             }
             FlightAction::ReadReply { dst, src, done } => {
                 // For a read, `from` owns the memory.
@@ -72,7 +72,7 @@ impl WorldState {
             FlightAction::AtomicRequest { target, operation, result, done } => {
                 let before = self.change_word(from, to, target, operation);
                 let back = FlightAction::AtomicReply { before, result, done };
-                self.answer_atomic(from, to, back);
+                self.answer_atomic(from, to, begun, back);
             }
             FlightAction::AtomicReply { before, result, done } => {
                 if let Err(fault) = self.write_word(RankMemory { rank: to, memory: result }, before)
@@ -122,16 +122,15 @@ impl WorldState {
         }
     }
 
-    /// Sends the former value of a word of `to` back to `from`.
-    fn answer_atomic(&mut self, from: usize, to: usize, back: FlightAction) {
+    /// Sends the former value of a word of `to` back to `from`, which posted its request at `begun`.
+    fn answer_atomic(&mut self, from: usize, to: usize, begun: Picoseconds, back: FlightAction) {
         let latency = self.prices.atomic.latency;
-        match self.levels.is_some() && self.is_local(from, to) {
+        let flight = match self.levels.is_some() && self.is_local(from, to) {
             // The processor of `from` has the line, and the value with it.
-            true => self.post(self.now, to, from, back),
-            false => {
-                self.launch(self.now, to, from, 8, latency - latency / 2, back);
-            }
-        }
+            true => Some(self.post(self.now, to, from, back)),
+            false => self.launch(self.now, to, from, 8, latency - latency / 2, back),
+        };
+        flight.into_iter().for_each(|flight| self.flights[flight].begun = begun);
     }
 
     /// Puts a message into the inbox of its receiver.
@@ -201,13 +200,14 @@ impl WorldState {
         self.wake(to, RankArrival::Silent);
     }
 
+    /// Ends a write. Returns the flight of its acknowledgement, if the sender wants any.
     fn finish_write(
         &mut self,
         from: usize,
         to: usize,
         then: AfterWrite,
         done: weft_fabric::Completion,
-    ) {
+    ) -> Option<u32> {
         self.counts.writes += 1;
         match then {
             AfterWrite::Nothing => {}
@@ -228,15 +228,15 @@ impl WorldState {
                 self.wake(to, RankArrival::Rousing);
             }
         }
-        if let Some(counter) = done {
+        done.map(|counter| {
             // The acknowledgement travels back like a small write.
             let latency = match self.is_local(from, to) {
                 true if self.levels.is_some() => 0,
                 true => self.prices.local.latency,
                 false => self.prices.write.latency,
             };
-            self.post(self.now + latency, to, from, FlightAction::Complete { counter });
-        }
+            self.post(self.now + latency, to, from, FlightAction::Complete { counter })
+        })
     }
 
     fn complete(&mut self, rank: usize, done: weft_fabric::Completion) {
@@ -285,6 +285,10 @@ impl WorldState {
                 self.rest[to].datagrams.push_back((from as u32, group, payload.clone()));
             }
             self.counts.datagrams += 1;
+            let (poster, bytes) = (from as u32, payload.len());
+            let (posted, arrived) = (sent, self.now);
+            let arrival = Arrival { from: poster, poster, posted, arrived, wire: 0, bytes };
+            self.set_arrival(to, arrival);
             self.arrow(from, to, Travel::Datagram, payload.len(), sent);
             self.wake(to, RankArrival::Rousing);
         }

@@ -143,6 +143,8 @@ pub struct SimFlight {
     /// Latency of the operation.
     pub latency: Picoseconds,
     pub sent: Picoseconds,
+    /// Time of the post that caused the flight: `sent`, or the time of the request for an answer.
+    pub begun: Picoseconds,
     /// The next message in an inbox.
     pub next: u32,
 }
@@ -161,6 +163,7 @@ impl SimFlight {
             bytes: 0,
             latency: 0,
             sent,
+            begun: sent,
             next: NONE,
         }
     }

@@ -20,6 +20,8 @@
 #![warn(missing_docs)]
 
 mod address_spaces;
+mod arrival_record;
+mod arrivals;
 mod cluster;
 mod deaths;
 mod event;
@@ -49,6 +51,7 @@ mod turns;
 pub mod units;
 mod world;
 
+pub use arrival_record::Arrival;
 pub use cluster::Cluster;
 pub use explore::explore;
 pub use host::{Compute, Notify, Thread};

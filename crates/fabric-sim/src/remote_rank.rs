@@ -1,5 +1,6 @@
 //! The calls of a simulation process, which serves a rank that is a process of its own.
 
+use crate::arrival_record::ArrivalRecord;
 use crate::processes::RankProcesses;
 use crate::sim::Sim;
 use std::rc::Rc;
@@ -8,7 +9,11 @@ use weft_fabric::{Fabric, Fault, Region, Sge};
 impl Sim {
     /// Says that all ranks of the cluster are processes of their own. Must be called before the first operation.
     pub fn set_processes(&self, processes: Rc<dyn RankProcesses>) {
-        self.state().processes = Some(processes);
+        let state = &mut *self.state();
+        if state.processes.is_none() {
+            state.arrivals = Some(Box::new(ArrivalRecord::new(state.ranks.len())));
+        }
+        state.processes = Some(processes);
     }
 
     /// Registers memory of this rank's process, which allocated it for peers: flags and atomics may be in it. Costs as much time

@@ -9,11 +9,12 @@ use weft_fabric::{GroupId, Staging};
 const MOST_PARTS: usize = 16;
 
 impl WorldState {
-    /// Schedules an effect at time `at`, without use of the network.
-    pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: FlightAction) {
+    /// Schedules an effect at time `at`, without use of the network. Returns its flight.
+    pub fn post(&mut self, at: Picoseconds, from: usize, to: usize, action: FlightAction) -> u32 {
         let flight = SimFlight { to: to as u32, ..SimFlight::aside(action, from, self.now) };
         let index = self.flights.add(flight);
         self.queue.push(at, index);
+        index
     }
 
     /// Sends `bytes` bytes over the network, with the latency `latency` of the operation. Returns `None` if no path works.
@@ -115,7 +116,8 @@ impl WorldState {
         for (offset, time) in parts.into_iter().zip(times) {
             let action =
                 FlightAction::Packets { src: part(offset), dst: dst.offset(offset as u64) };
-            self.post(time.max(self.now), from, to, action);
+            let index = self.post(time.max(self.now), from, to, action);
+            self.flights[index].begun = at;
         }
         let rest =
             FlightAction::Write { src: part(last), dst: dst.offset(last as u64), then, done };

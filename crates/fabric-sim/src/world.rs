@@ -4,6 +4,7 @@
 //! posts, copies and computes in local time. It sees arrivals up to global time, so the end of a wait is exact. A poll without a
 //! wait must first let global time catch up ([`weft_fabric::FabricExt::poll_clock`]).
 
+use crate::arrival_record::ArrivalRecord;
 use crate::in_flight::{FlightAction, NONE, SimFlights};
 use crate::machine::Machine;
 use crate::memory::WorldMemory;
@@ -111,6 +112,8 @@ pub(crate) struct WorldState {
     /// Order of writes over paths.
     pub behind: OrderedFlags,
     pub trace: Option<Trace>,
+    /// Arrivals, if the ranks are processes of their own.
+    pub arrivals: Option<Box<ArrivalRecord>>,
     pub counts: RunCounts,
     /// Counts of ranks whose threads have ended.
     pub host_counts: BTreeMap<usize, HostCounts>,
@@ -165,6 +168,7 @@ impl WorldState {
             turns: MessageOrder::of(&options),
             behind: OrderedFlags::default(),
             trace: options.trace.then(Trace::default),
+            arrivals: None,
             counts: RunCounts::default(),
             host_counts: BTreeMap::new(),
             prices: Prices::of(&machine),

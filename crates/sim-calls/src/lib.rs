@@ -11,6 +11,7 @@
 //! With `WEFT_SIM_CLOCKS=1` the clocks and sleeps of the system follow virtual time, too: [`clocks`].
 
 mod clocks;
+mod counts;
 mod library;
 mod slot;
 

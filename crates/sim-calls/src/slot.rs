@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::atomic::{AtomicPtr, AtomicU64};
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use std::sync::{Once, OnceLock};
 use weft_fabric_sim_client::{RankSlot, SIMULATION_VARIABLE, SlotsFile};
 
@@ -12,6 +12,10 @@ fn directory() -> Option<&'static PathBuf> {
     static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
     DIRECTORY.get_or_init(|| std::env::var_os(SIMULATION_VARIABLE).map(PathBuf::from)).as_ref()
 }
+
+/// Rank of this process and number of ranks, once [`own_slot`] has found the slot.
+static RANK: AtomicUsize = AtomicUsize::new(0);
+static RANKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Returns the slot of this process, once the process has joined the job.
 pub fn own_slot() -> Option<&'static RankSlot> {
@@ -26,8 +30,10 @@ pub fn own_slot() -> Option<&'static RankSlot> {
     }
     let file = FILE.get_or_init(|| SlotsFile::open(&directory()?.join("ranks")).ok()).as_ref()?;
     let pid = std::process::id();
-    let slot = (0..file.ranks()).map(|rank| file.slot(rank));
-    let slot = slot.into_iter().find(|slot| slot.pid.load(Acquire) == pid)?;
+    let rank = (0..file.ranks()).find(|&rank| file.slot(rank).pid.load(Acquire) == pid)?;
+    let slot = file.slot(rank);
+    RANK.store(rank, Relaxed);
+    RANKS.store(file.ranks(), Relaxed);
     OWNER.store(u64::from(pid), Relaxed);
     OWN.store(std::ptr::from_ref(slot).cast_mut(), std::sync::atomic::Ordering::Release);
     Some(slot)
@@ -77,22 +83,34 @@ pub fn is_in_call() -> bool {
     DEPTH.get() > 0
 }
 
+/// Counts a call of this rank.
+fn count(index: u64) {
+    if let Some(directory) = directory() {
+        crate::counts::add(directory, RANK.load(Relaxed), RANKS.load(Relaxed), index);
+    }
+}
+
 /// A call of the program that runs.
 pub struct TracedCall {
+    index: u64,
     outermost: bool,
+    is_counted: bool,
 }
 
 impl TracedCall {
     /// Begins a call of the function with this number.
     pub fn begin(index: u64) -> TracedCall {
         let outermost = DEPTH.get() == 0;
+        let mut is_counted = false;
         if outermost && let Some(slot) = own_slot() {
             add_computing(slot);
             slot.call.store(index + 1, Relaxed);
             slot.calls.fetch_add(1, Relaxed);
+            is_counted = true;
+            count(index);
         }
         DEPTH.set(DEPTH.get() + 1);
-        TracedCall { outermost }
+        TracedCall { index, outermost, is_counted }
     }
 
     /// Ends the call.
@@ -102,6 +120,10 @@ impl TracedCall {
             && let Some(slot) = own_slot()
         {
             write_names();
+            // The call that made this process a rank, such as MPI_Init.
+            if !self.is_counted {
+                count(self.index);
+            }
             slot.call.store(0, Relaxed);
             LAST.set(processor_time());
         }

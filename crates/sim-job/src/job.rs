@@ -1,6 +1,7 @@
 //! The loop of a job in virtual time.
 
 use crate::account::JobAccount;
+use crate::calls;
 use crate::compute::ComputeTime;
 use crate::processes::ProcessAccess;
 use crate::server::{AfterRequest, RankServer};
@@ -14,7 +15,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
 use weft_fabric::{Fabric, FabricExt};
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim::{Cluster, Machine, RunCounts, SimOptions, Stopped, Trace};
+use weft_fabric_sim::{Arrow, Cluster, Machine, RunCounts, SimOptions, Stopped, Trace};
 use weft_fabric_sim_client::{JobHeader, PathHeader, SIMULATION_VARIABLE, SlotsFile, TurnSide};
 
 /// A job to run.
@@ -25,6 +26,8 @@ pub struct SimJob<'j> {
     pub options: SimOptions,
     /// Time of the program's computing.
     pub compute: ComputeTime,
+    /// Maximum number of transfers in the outcome.
+    pub arrows: usize,
     /// Called now and then with virtual time in picoseconds.
     pub progress: &'j mut dyn FnMut(Picoseconds),
 }
@@ -69,6 +72,10 @@ pub struct SimJobOutcome {
     pub counts: RunCounts,
     /// Activities, if they were asked for.
     pub trace: Option<Trace>,
+    /// The first transfers: [`SimJob::arrows`].
+    pub arrows: Vec<Arrow>,
+    /// Names of the MPI functions, by their number. Empty if the layer that names calls was not loaded.
+    pub names: Vec<String>,
     /// Number of turns that ranks had.
     pub turns: u64,
 }
@@ -109,7 +116,7 @@ impl SimJob<'_> {
     /// Starts `launcher`, which must start [`SimOptions::ranks`] ranks with this process's variables, and simulates the job until
     /// its end.
     pub fn run(self, launcher: &mut Command) -> Result<SimJobOutcome, SimJobFailure> {
-        let SimJob { machine, options, compute, progress } = self;
+        let SimJob { machine, options, compute, arrows, progress } = self;
         let ranks = options.ranks;
         let cluster = Cluster::new(machine, options).map_err(SimJobFailure::Impossible)?;
         let system = |what| move |error| SimJobFailure::System { what, error };
@@ -127,6 +134,7 @@ impl SimJob<'_> {
             RankServer::new(sim, processes.clone(), compute)
         };
         let servers = (0..ranks).map(server).collect();
+        cluster.rank(0).record_arrows(arrows);
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let mut job = RunningJob {
             cluster,
@@ -141,13 +149,18 @@ impl SimJob<'_> {
         };
         let stopped = job.simulate(progress);
         let status = job.child.wait().map_err(system("waiting for mpiexec"))?;
+        job.account.finish();
         if let Some(stopped) = stopped {
             return Err(SimJobFailure::Stopped(stopped));
         }
+        let names = calls::read_names(directory.path());
+        calls::enter_counts(directory.path(), names.len(), &mut job.account);
         Ok(SimJobOutcome {
             status,
             counts: job.cluster.counts(),
             trace: job.cluster.take_trace(),
+            arrows: job.cluster.rank(0).take_arrows(),
+            names,
             account: job.account,
             turns: job.turns,
         })

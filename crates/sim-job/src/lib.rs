@@ -6,21 +6,31 @@
 //!                         no rank due ──▶ next event; none left ──▶ deadlock
 //!   RankServer      carries out the requests of a rank on its `Sim`               server, posts, payloads, regions, reply
 //!   ProcessAccess   copies between the ranks' memories                            processes
-//!   JobAccount      time of each rank by call and kind, bytes of each pair        account
+//!   JobAccount      time of each rank by call, waits by pair, bytes of each pair  account
+//!   JobRecord       what each rank did when, and the arrival that ended a wait    record
+//!   calls           names of functions and numbers of calls, from files            calls
+//!   critical_path   the chain of work and transfers that took the longest         critical_path
 //! ```
 
 #![warn(missing_docs)]
 
 mod account;
+mod calls;
 mod compute;
+mod critical_path;
 mod job;
 mod payloads;
 mod posts;
 mod processes;
+mod record;
 mod regions;
 mod reply;
 mod server;
 
-pub use account::{CallTime, JobAccount, PairTraffic, RankAccount};
+pub use account::{
+    CallTime, JobAccount, PairTraffic, RankAccount, TrafficKind, WaitPair, WaitTime,
+};
 pub use compute::ComputeTime;
+pub use critical_path::{CriticalPath, PathPart, PathStep, critical_path};
 pub use job::{SimJob, SimJobFailure, SimJobOutcome};
+pub use record::{JobRecord, RankRecord, RankSegment, SegmentKind, WaitCause};

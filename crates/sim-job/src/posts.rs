@@ -1,5 +1,6 @@
 //! Posts of one-sided operations.
 
+use crate::account::{JobAccount, TrafficKind};
 use crate::reply::{known, posted};
 use weft_fabric::{
     CompareSwap, Fabric, FabricExt, Fault, FetchAdd, FlagWrite, RemoteRead, RemoteWrite,
@@ -7,15 +8,18 @@ use weft_fabric::{
 use weft_fabric_sim::Sim;
 use weft_fabric_sim_client::{SimRequest, SlotWords, WriteEnd};
 
-/// Returns the peer and the number of bytes of a request that moves data.
-pub fn traffic(request: &SimRequest) -> Option<(usize, usize)> {
-    match *request {
-        SimRequest::Write { peer, src, .. } => Some((peer, src.len())),
-        SimRequest::Read { peer, dst, .. } => Some((peer, dst.len())),
-        SimRequest::Add { peer, .. } | SimRequest::Swap { peer, .. } => Some((peer, 8)),
-        SimRequest::Send { peer, len, .. } => Some((peer, len)),
-        _ => None,
-    }
+/// Counts a request that moves data.
+pub fn count(account: &mut JobAccount, rank: usize, request: &SimRequest) {
+    let (kind, peer, bytes) = match *request {
+        SimRequest::Write { peer, src, .. } => (TrafficKind::Write, peer, src.len()),
+        SimRequest::Read { peer, dst, .. } => (TrafficKind::Read, peer, dst.len()),
+        SimRequest::Add { peer, .. } | SimRequest::Swap { peer, .. } => {
+            (TrafficKind::Atomic, peer, 8)
+        }
+        SimRequest::Send { peer, len, .. } => (TrafficKind::Message, peer, len),
+        _ => return,
+    };
+    account.operation(kind, rank, peer, bytes);
 }
 
 /// Carries out a post. Returns `None` for other requests.

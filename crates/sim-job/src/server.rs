@@ -79,9 +79,7 @@ impl RankServer {
         let clock = self.sim.clock();
         let waited = clock.saturating_sub(self.seen);
         let call = slot.call.load(Relaxed);
-        let entry = account.ranks[self.sim.rank()].calls.entry(call).or_default();
-        entry.time += waited;
-        entry.waiting += waited;
+        account.wait(self.sim.rank(), call, waited, clock, self.sim.last_arrival());
         self.seen = clock;
         self.publish(slot);
         self.turn_start = clock;
@@ -91,15 +89,14 @@ impl RankServer {
     /// been charged already.
     fn note(&mut self, slot: &RankSlot, computed: Picoseconds, account: &mut JobAccount) {
         let clock = self.sim.clock();
-        let rank = &mut account.ranks[self.sim.rank()];
-        rank.computing += computed;
-        let entry = rank.calls.entry(slot.call.load(Relaxed)).or_default();
-        entry.time += (clock - self.seen).saturating_sub(computed);
+        let (rank, call) = (self.sim.rank(), slot.call.load(Relaxed));
+        let inside = (clock - self.seen).saturating_sub(computed);
+        account.busy(rank, call, computed, inside, clock);
         let calls = slot.calls.load(Relaxed);
-        entry.calls += calls.saturating_sub(self.calls);
+        account.ranks[rank].calls.entry(call).or_default().calls +=
+            calls.saturating_sub(self.calls);
         self.calls = calls;
         self.seen = clock;
-        rank.end = clock;
     }
 
     /// Carries out the request in `slot`, and stores the reply.
@@ -160,9 +157,7 @@ impl RankServer {
         if after != AfterRequest::Runs {
             return (after, SlotWords::default());
         }
-        if let Some((peer, bytes)) = posts::traffic(&request) {
-            account.operation(self.sim.rank(), peer, bytes);
-        }
+        posts::count(account, self.sim.rank(), &request);
         let reply = posts::answer(&self.sim, &request)
             .or_else(|| payloads::answer(&self.sim, slot, &request))
             .or_else(|| regions::answer(&self.sim, &request));

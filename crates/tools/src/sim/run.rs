@@ -1,17 +1,37 @@
 //! `weft sim run`: any MPI program on a simulated machine.
 
-mod report;
+//!
+//! ```text
+//!   SimRunArgs   the command line                                          here
+//!   launch       one run: machine, launcher, progress bar                  launch
+//!   RunReport    figures of a run, for the text and for --report           report, text
+//!   matrix       --matrix: traffic of each pair as CSV and as a heat map   matrix
+//!   lanes        --timeline: a lane for each rank                          lanes, spans
+//!   variants     --what-if: one run for each variant                       variants
+//!   exploration  --explore: one run for each seed                          exploration
+//! ```
 
-use super::{SimFailure, change, microseconds};
+mod exploration;
+mod lanes;
+mod launch;
+mod matrix;
+mod report;
+mod spans;
+mod text;
+mod variants;
+
+use super::{SimFailure, change, create, microseconds, unwritten};
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
-use std::process::Command;
-use std::rc::Rc;
-use weft_fabric_sim::{Death, Machine, SimOptions, units};
-use weft_sim_job::{ComputeTime, SimJob, SimJobFailure, SimJobOutcome};
+use report::RunReport;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use variants::RunVariant;
+use weft_fabric_sim::{Death, units};
+use weft_sim_job::ComputeTime;
 
 /// Arguments of `weft sim run`.
-#[derive(Parser, Debug)]
+#[derive(Parser, Debug, Clone)]
 pub struct SimRunArgs {
     /// Machine by name, or the path of a machine file (with a `/` or a `.` in it).
     #[arg(long, value_name = "NAME|FILE")]
@@ -22,9 +42,10 @@ pub struct SimRunArgs {
     /// Number of simulated nodes, which must have room for the ranks. Ranks fill them evenly. Default: as the machine file says.
     #[arg(long, value_name = "N")]
     pub nodes: Option<usize>,
-    /// Time of the program's computing: none, or a factor on its measured processor time, such as 1 or 0.5.
-    #[arg(long, value_name = "none|FACTOR", default_value = "1", value_parser = compute)]
-    pub compute: ComputeTime,
+    /// Time of the program's computing: none, or a factor on its measured processor time, such as 1 or 0.5. Default: 1, or none with
+    /// --explore and --delays, so that runs repeat.
+    #[arg(long, value_name = "none|FACTOR", value_parser = compute)]
+    pub compute: Option<ComputeTime>,
     /// Seed of random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
@@ -43,6 +64,30 @@ pub struct SimRunArgs {
     /// Lets the system's clocks and sleeps follow virtual time.
     #[arg(long)]
     pub clocks: bool,
+    /// Delays a third of all operations at random, by up to so many microseconds, and loses and repeats datagrams. Replays a run of
+    /// --explore, whose default is 100.
+    #[arg(long, value_name = "US", value_parser = microseconds, allow_negative_numbers = true)]
+    pub delays: Option<f64>,
+    /// Writes the report to a file, by its ending as JSON or TOML.
+    #[arg(long, value_name = "FILE.json|FILE.toml", value_parser = ending(&["json", "toml"]))]
+    pub report: Option<PathBuf>,
+    /// Writes operations and bytes of each pair of ranks, by the file's ending as CSV or as a heat map; may be given twice.
+    #[arg(long, value_name = "FILE.csv|FILE.svg", value_parser = ending(&["csv", "svg"]))]
+    pub matrix: Vec<PathBuf>,
+    /// Draws each rank's computing, calls and waits over time.
+    #[arg(long, value_name = "FILE.svg", value_parser = ending(&["svg"]))]
+    pub timeline: Option<PathBuf>,
+    /// Runs the program once more with changes, separated by commas: machine=, nodes=, ranks=, compute=, seed=, jitter=,
+    /// env:NAME=VALUE, or a parameter of the machine. May be given several times; prints a table of all runs.
+    #[arg(long, value_name = "KEY=VALUE,...", conflicts_with = "explore")]
+    pub what_if: Vec<RunVariant>,
+    /// Runs the program up to so many times with random delays, from --seed on, and stops at the first run whose exit code or output
+    /// differs from that of the first run. The order of lines of output does not count.
+    #[arg(long, value_name = "N", conflicts_with_all = ["report", "matrix", "timeline"])]
+    pub explore: Option<u64>,
+    /// Environment variables of the program, besides those of this process.
+    #[arg(skip)]
+    pub environment: Vec<(String, String)>,
     /// Shows no progress bar.
     #[arg(long)]
     pub quiet: bool,
@@ -79,6 +124,20 @@ fn rail_death(text: &str) -> Result<(u64, Death), String> {
     Ok((at(time)?, Death::Rail { node: number(node)?, rail: number(rail)? }))
 }
 
+/// Returns a parser of paths that end with one of `allowed`.
+fn ending(
+    allowed: &'static [&'static str],
+) -> impl Fn(&str) -> Result<PathBuf, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let path = PathBuf::from(text);
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+        match allowed.contains(&ending) {
+            true => Ok(path),
+            false => Err(format!("a file that ends with .{}", allowed.join(" or ."))),
+        }
+    }
+}
+
 /// Outcome of `weft sim run`.
 pub struct SimRunReport {
     /// Text to print.
@@ -87,76 +146,76 @@ pub struct SimRunReport {
     pub code: u8,
 }
 
-/// Exit code after a deadlock, as of `mpiexec`.
-const DEADLOCK: u8 = 35;
+/// Maximum number of arrows of a timeline.
+const MOST_ARROWS: usize = 3000;
+
+/// Files of the report. They are created before the run, so that an error in a path is reported at once.
+struct ReportFiles<'a> {
+    report: Option<(&'a Path, File)>,
+    matrices: Vec<(&'a Path, File)>,
+    timeline: Option<(&'a Path, File)>,
+}
+
+impl ReportFiles<'_> {
+    fn create(args: &SimRunArgs) -> Result<ReportFiles<'_>, SimFailure> {
+        let open = |path: &'_ PathBuf| create(path);
+        let report = args.report.as_ref().map(|path| Ok((path.as_path(), open(path)?)));
+        let timeline = args.timeline.as_ref().map(|path| Ok((path.as_path(), open(path)?)));
+        let matrices = args.matrix.iter().map(|path| Ok((path.as_path(), open(path)?)));
+        Ok(ReportFiles {
+            report: report.transpose()?,
+            matrices: matrices.collect::<Result<_, SimFailure>>()?,
+            timeline: timeline.transpose()?,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.report.is_none() && self.matrices.is_empty() && self.timeline.is_none()
+    }
+}
 
 /// Runs the program, and returns the report.
 pub fn run(args: &SimRunArgs) -> Result<SimRunReport, SimFailure> {
-    let machine = Rc::new(load(args)?);
-    let mut options = SimOptions::new(args.ranks).seed(args.seed);
-    options.jitter = units::Time::from_us(args.jitter);
-    options.deaths = args.kill_rank.iter().chain(&args.kill_rail).copied().collect();
-    let bar = if args.quiet { ProgressBar::hidden() } else { spinner() };
-    let mut progress = |clock: u64| {
-        bar.set_message(format!("{:.3} ms of virtual time", clock as f64 / 1e9));
-        bar.tick();
-    };
-    let mut launcher = launcher(args)?;
-    let job = SimJob { machine: &machine, options, compute: args.compute, progress: &mut progress };
-    let outcome = job.run(&mut launcher);
+    if let Some(runs) = args.explore {
+        return exploration::explore(args, runs);
+    }
+    let mut files = ReportFiles::create(args)?;
+    let variants = args.what_if.iter().map(|variant| variant.apply(args));
+    let variants: Vec<SimRunArgs> = variants.collect::<Result<_, _>>()?;
+    // An impossible variant is reported before the first run.
+    for (variant, given) in variants.iter().zip(&args.what_if) {
+        let why = |why| SimFailure::Request(format!("--what-if {given}: {why}"));
+        launch::load(variant).map_err(why)?;
+    }
+    let arrows = files.timeline.as_ref().map_or(0, |_| MOST_ARROWS + 1);
+    let bar = launch::bar(args.quiet);
+    let done = launch::launch(args, launch::Launching { bar: &bar, arrows, output: None })?;
     bar.finish_and_clear();
-    match outcome {
-        Ok(outcome) => {
-            let code = exit_code(&outcome);
-            Ok(SimRunReport { text: report::text(args, &machine, &outcome), code })
+    let Some(outcome) = &done.outcome else {
+        let mut text = done.stopped_text();
+        if !files.is_empty() || !variants.is_empty() {
+            text += "weft sim: no report files and no variants, because the run did not come to its end\n";
         }
-        Err(SimJobFailure::Stopped(stopped)) => {
-            Ok(SimRunReport { text: format!("weft sim: {stopped}\n"), code: DEADLOCK })
-        }
-        Err(failure @ SimJobFailure::Impossible(_)) => {
-            Err(SimFailure::Request(failure.to_string()))
-        }
-        Err(failure) => Err(SimFailure::Run(failure.to_string())),
+        return Ok(SimRunReport { text, code: done.code });
+    };
+    let report = RunReport::new(args, &done.machine, outcome);
+    let mut text = text::text(&report);
+    if let Some((path, file)) = &mut files.report {
+        let written = file.write_all(report.file_text(path).as_bytes());
+        written.map_err(|error| unwritten(path, &error))?;
     }
-}
-
-/// Loads the machine, with as many nodes as asked for.
-fn load(args: &SimRunArgs) -> Result<Machine, SimFailure> {
-    let request = |error: &dyn std::fmt::Display| SimFailure::Request(error.to_string());
-    if args.ranks == 0 {
-        return Err(request(&"--ranks 0: a job has at least 1 rank"));
+    for (path, file) in &mut files.matrices {
+        matrix::write(path, file, &outcome.account).map_err(|error| unwritten(path, &error))?;
     }
-    let mut changes = args.set.clone();
-    if let Some(nodes) = args.nodes {
-        if nodes == 0 || nodes > args.ranks {
-            return Err(request(&format!("--nodes {nodes}: 1 to {} for these ranks", args.ranks)));
-        }
-        changes.push(("nodes".to_owned(), nodes.to_string()));
-        changes.push(("ranks_per_node".to_owned(), args.ranks.div_ceil(nodes).to_string()));
+    if let Some((path, file)) = &mut files.timeline {
+        let picture = lanes::picture(&report, outcome);
+        file.write_all(picture.as_bytes()).map_err(|error| unwritten(path, &error))?;
     }
-    Machine::load_with(&args.machine, &changes).map_err(|error| request(&error))
-}
-
-fn spinner() -> ProgressBar {
-    let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
-    ProgressBar::new_spinner().with_style(style.expect("the template is right"))
-}
-
-/// Returns the command that starts the ranks.
-fn launcher(args: &SimRunArgs) -> Result<Command, SimFailure> {
-    let own = std::env::current_exe();
-    let own = own.map_err(|error| SimFailure::Run(format!("the path of this program: {error}")))?;
-    let mut command = Command::new(own.with_file_name("mpiexec"));
-    command.args(["-n", &args.ranks.to_string(), "-deadlock", "off", "--"]).args(&args.program);
-    command.env("WEFT_PROGRESS", "none");
-    command.env("WEFT_SIM_CLOCKS", if args.clocks { "1" } else { "0" });
-    Ok(command)
-}
-
-fn exit_code(outcome: &SimJobOutcome) -> u8 {
-    use std::os::unix::process::ExitStatusExt;
-    let status = outcome.status;
-    status.code().or(status.signal().map(|signal| 128 + signal)).unwrap_or(1) as u8
+    if !variants.is_empty() {
+        text += "\n";
+        text += &variants::compare(args, &report, &variants)?;
+    }
+    Ok(SimRunReport { text, code: done.code })
 }
 
 #[cfg(test)]
@@ -170,6 +229,11 @@ mod tests {
         assert!(rank_death("3").is_err() && rail_death("3@1").is_err());
         assert_eq!(compute("none"), Ok(ComputeTime::None));
         assert_eq!(compute("2"), Ok(ComputeTime::Measured { factor: 2.0 }));
+        assert_eq!(ending(&["csv", "svg"])("a/b.svg"), Ok(PathBuf::from("a/b.svg")));
+        assert_eq!(
+            ending(&["csv", "svg"])("svg"),
+            Err("a file that ends with .csv or .svg".to_owned())
+        );
         assert!(compute("0").is_err() && compute("NaN").is_err() && compute("x").is_err());
     }
 }
