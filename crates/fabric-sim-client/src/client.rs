@@ -67,7 +67,10 @@ impl SlotOwner {
         let used = request.words().store(&slot.words);
         slot.used.store(used, Relaxed);
         slot.turn.pass(TurnSide::Simulation);
-        while !slot.turn.wait(TurnSide::Rank, self.spin, Duration::from_secs(1)) {
+        // Other ranks run during a rest, and need the processor. Other replies come at once.
+        let rests = matches!(request, SimRequest::Rest { .. } | SimRequest::Look);
+        let spin = if rests { Duration::ZERO } else { self.spin };
+        while !slot.turn.wait(TurnSide::Rank, spin, Duration::from_secs(1)) {
             // If the simulation process is gone, the launcher ends this process, too.
         }
         SlotWords::load(&slot.words, slot.used.load(Relaxed))
@@ -120,7 +123,7 @@ impl SimClient {
         let arena = RankArena::new().map_err(|error| failure("memory for peers", &error))?;
         let header = slots.header();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let spin = Duration::from_micros(if processors > 1 { 20 } else { 0 });
+        let spin = Duration::from_micros(if processors > 1 { 100 } else { 0 });
         let owner = Arc::new(SlotOwner {
             slots,
             rank,
