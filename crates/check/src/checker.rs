@@ -1,24 +1,31 @@
 //! The checks of a process, and the calls that take part in them.
 
 mod completion;
+pub mod fast_path;
 mod matched;
 mod messages;
 mod operations;
+mod partitioned;
 
+use crate::call_site::CallSite;
 use crate::collective::{self, CollectiveComparison};
 use crate::datatype::Datatypes;
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::library::mpi;
+use crate::marks::{self, MessageArrival, SignatureMarks};
 use crate::memory_use::MemoryUses;
 use crate::objects::{ObjectHandle, ObjectRegistry};
 use crate::report::{EXIT_CODE, FindingClass, Findings, Party};
 use crate::requests::Requests;
 use crate::role::{CallRole, Timing};
 use crate::shadow::{
-    CallRecord, CommFacts, MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, RecordsUnderWay,
+    CallRecord, CommFacts, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_NULL, MPI_COMM_SELF,
+    MPI_COMM_WORLD, RawStatus,
 };
-use matched::MatchedMessages;
+use matched::ProbedMessages;
+use partitioned::PartitionedReceives;
+use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,16 +57,21 @@ pub struct Checker {
     comms: HashMap<usize, CommFacts>,
     types: Datatypes,
     memory: MemoryUses,
-    matched: MatchedMessages,
+    marks: SignatureMarks,
+    probed: ProbedMessages,
+    partitioned: PartitionedReceives,
+    /// Communicators that may have messages.
+    message_comms: FxHashSet<usize>,
     requests: Requests,
     objects: ObjectRegistry,
-    records: RecordsUnderWay,
     findings: Findings,
     /// Number of operations so far.
     operations: u64,
 }
 
 static CHECKER: Mutex<Option<Checker>> = Mutex::new(None);
+/// True from MPI_Init to MPI_Finalize.
+static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 /// True if this process has findings and has called MPI_Finalize.
 static HAS_FINDINGS: AtomicBool = AtomicBool::new(false);
 
@@ -74,7 +86,7 @@ fn with<R>(f: impl FnOnce(&mut Checker) -> R) -> Option<R> {
 /// The program keeps MPI's rules for the arguments of function `index`.
 pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int {
     // Programs of older ABIs have other handles, so their calls are not checked.
-    let is_running = with(|_| ()).is_some();
+    let is_running = IS_RUNNING.load(Ordering::Relaxed);
     // SAFETY: the caller promises it, here and below.
     unsafe {
         match role {
@@ -89,6 +101,8 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
             CallRole::Finalize => finalize(index, call),
             CallRole::Send(timing) => operations::send(index, call, timing),
             CallRole::Receive(timing) => operations::receive(index, call, timing),
+            CallRole::PartitionedSend => partitioned::send(index, call),
+            CallRole::PartitionedReceive => partitioned::receive(index, call),
             CallRole::MatchedProbe => matched::probe(index, call),
             CallRole::MatchedReceive(timing) => matched::receive(index, call, timing),
             CallRole::SendReceive(timing) => operations::send_receive(index, call, timing),
@@ -118,14 +132,18 @@ unsafe fn start() {
         comms: HashMap::from(comms),
         types: Datatypes::default(),
         memory: MemoryUses::default(),
-        matched: MatchedMessages::default(),
+        marks: SignatureMarks::default(),
+        probed: ProbedMessages::default(),
+        partitioned: PartitionedReceives::default(),
+        message_comms: FxHashSet::from_iter([MPI_COMM_WORLD, MPI_COMM_SELF]),
         requests: Requests::default(),
         objects: ObjectRegistry::default(),
-        records: RecordsUnderWay::default(),
         findings: Findings::default(),
         operations: 0,
     };
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
+    marks::begin();
+    IS_RUNNING.store(true, Ordering::Relaxed);
 }
 
 /// Runs a call that makes or frees objects, or does neither.
@@ -154,14 +172,20 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
 fn before_free(object: ObjectHandle) {
     let handle = object.handle;
     match object.kind {
-        "DATATYPE" => with(|checker| checker.types.forget(handle)),
+        "DATATYPE" => {
+            fast_path::forget();
+            with(|checker| checker.types.forget(handle))
+        }
         "COMMUNICATOR" => {
-            let facts = with(|checker| checker.comms.remove(&handle)).flatten();
-            if let Some(mut facts) = facts {
-                let leftovers = facts.leftovers();
-                with(|checker| {
-                    leftovers.into_iter().for_each(|(r, tag)| checker.leftover(&r, tag))
-                });
+            fast_path::forget();
+            let facts = with(|checker| {
+                checker.leftovers(handle);
+                checker.message_comms.remove(&handle);
+                checker.marks.forget(handle);
+                checker.partitioned.forget(handle);
+                checker.comms.remove(&handle)
+            });
+            if let Some(facts) = facts.flatten() {
                 let mut shadow = facts.shadow;
                 // SAFETY: the communicator is ours. All ranks free it, since they free the program's communicator.
                 unsafe { mpi!(MPI_Comm_free(&raw mut shadow)) };
@@ -180,12 +204,17 @@ unsafe fn after(call: &CheckedCall<'_>) {
     // SAFETY: the call has succeeded.
     let new = unsafe {
         with(|checker| checker.objects.add(call));
-        SHADOWED.contains(&call.function.stem()).then(|| call.result("COMMUNICATOR")).flatten()
+        call.result("COMMUNICATOR").filter(|&comm| comm != MPI_COMM_NULL)
     };
-    if let Some(comm) = new.filter(|&comm| comm != MPI_COMM_NULL) {
-        // SAFETY: all processes of the new communicator are here.
-        let facts = unsafe { CommFacts::new(comm) };
-        with(|checker| checker.comms.insert(comm, facts));
+    // The handle of MPI_Comm_idup may not be used yet.
+    let stem = call.function.stem();
+    if let Some(comm) = new.filter(|_| !stem.starts_with("Comm_idup")) {
+        with(|checker| checker.message_comms.insert(comm));
+        if SHADOWED.contains(&stem) {
+            // SAFETY: all processes of the new communicator are here.
+            let facts = unsafe { CommFacts::new(comm) };
+            with(|checker| checker.comms.insert(comm, facts));
+        }
     }
 }
 
@@ -202,14 +231,13 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
         // SAFETY: the communicator is ours. After the barrier, all messages have been sent.
         unsafe { mpi!(MPI_Barrier(shadow)) };
     }
-    with(Checker::leftovers);
-    if let Some(shadow) = barrier.flatten() {
-        // SAFETY: as above. Now all records have been received.
-        unsafe { mpi!(MPI_Barrier(shadow)) };
-    }
+    with(|checker| {
+        let comms: Vec<usize> = checker.message_comms.iter().copied().collect();
+        comms.into_iter().for_each(|comm| checker.leftovers(comm));
+    });
+    IS_RUNNING.store(false, Ordering::Relaxed);
     let checker = CHECKER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(mut checker) = checker {
-        checker.records.finish();
+    if let Some(checker) = checker {
         HAS_FINDINGS.store(!checker.findings.is_empty(), Ordering::Relaxed);
         for facts in checker.comms.values() {
             let mut shadow = facts.shadow;
@@ -269,25 +297,36 @@ impl Checker {
         }
     }
 
-    /// Adds findings for all messages that nobody has received.
-    fn leftovers(&mut self) {
-        let all: Vec<_> = self.comms.values_mut().flat_map(CommFacts::leftovers).collect();
-        all.iter().for_each(|(record, tag)| self.leftover(record, *tag));
-    }
-
-    /// Adds a finding for a message that nobody has received.
-    fn leftover(&mut self, record: &CallRecord, tag: i64) {
-        let facts = format!("to rank {}, tag {tag}, {}", self.rank, record.describe());
-        let party = remote_party(record, facts);
-        self.findings.add(FindingClass::MessageNotReceived, vec![party]);
+    /// Adds findings for all messages on a communicator that nobody has received. The messages remain with the library.
+    fn leftovers(&mut self, comm: usize) {
+        loop {
+            let (mut flag, mut status) = (0 as c_int, RawStatus::default());
+            let (mut message, to) = (0usize, status.as_mut_ptr());
+            // SAFETY: the results are local variables.
+            let message = unsafe {
+                let (flag, handle) = (&raw mut flag, &raw mut message);
+                mpi!(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, flag, handle, to));
+                MessageArrival::of_status(comm, to as usize)
+            };
+            if flag == 0 {
+                return;
+            }
+            if let Some(record) = self.marks.of_message(&message) {
+                let MessageArrival { tag, bytes, .. } = message;
+                let elements = record.describe(bytes);
+                let facts = format!("to rank {}, tag {tag}, {elements}", self.rank);
+                let party = remote_party(record.rank, record.function, record.site);
+                self.findings.add(FindingClass::MessageNotReceived, vec![Party { facts, ..party }]);
+            }
+        }
     }
 }
 
-/// Returns a party of a finding: the call of a record.
-fn remote_party(record: &CallRecord, facts: String) -> Party {
-    let function = crate::FUNCTIONS.get(record.function as usize);
+/// Returns a party of a finding: a call of another rank, without facts.
+fn remote_party(rank: c_int, function: u32, site: CallSite) -> Party {
+    let function = crate::FUNCTIONS.get(function as usize);
     let function = function.map_or("?", |function| function.name()).to_owned();
-    Party { rank: Some(record.rank), function, site: record.site, facts }
+    Party { rank: Some(rank), function, site, facts: String::new() }
 }
 
 /// Reports that ranks make different collective calls, and ends the job. All ranks of the communicator call this function.
@@ -301,7 +340,10 @@ fn end_at_mismatch(comparison: &CollectiveComparison) -> ! {
     let other = records.iter().find(|other| !same(other)).unwrap_or(first);
     with(|checker| {
         if checker.rank == first.rank {
-            let party = |r: &CallRecord| remote_party(r, collective::describe(r));
+            let party = |r: &CallRecord| Party {
+                facts: collective::describe(r),
+                ..remote_party(r.rank, r.function, r.site)
+            };
             let parties = vec![party(first), party(other)];
             checker.findings.add(FindingClass::CollectiveMismatch, parties);
         }

@@ -88,3 +88,15 @@ macro_rules! mpi {
     }};
 }
 pub(crate) use mpi;
+
+/// Calls an extension of the library by its name, with arguments that are cast to `usize`.
+macro_rules! extension {
+    ($name:ident($($argument:expr),* $(,)?)) => {{
+        static FUNCTION: $crate::library::LibraryFunction = $crate::library::LibraryFunction::new(
+            // SAFETY: the text ends in its only zero.
+            unsafe { std::ffi::CStr::from_bytes_with_nul_unchecked(concat!(stringify!($name), "\0").as_bytes()) }
+        );
+        FUNCTION.call(&[$($argument as usize),*])
+    }};
+}
+pub(crate) use extension;

@@ -3,6 +3,7 @@
 use crate::call_site::CallSite;
 use crate::datatype::{MemoryRange, TypeFacts, repeated};
 use crate::function::{ArgumentDirection, CheckedCall};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Access of an operation to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -79,6 +80,14 @@ pub struct MemoryUse {
 #[derive(Default)]
 pub struct MemoryUses(Vec<MemoryUse>);
 
+/// Number of operations that use memory now.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns true if no operation under way uses memory.
+pub fn is_idle() -> bool {
+    IN_USE.load(Ordering::Relaxed) == 0
+}
+
 impl MemoryUses {
     /// Returns the first use that forbids these ranges, with the parameter's name of the new call and of the earlier call.
     pub fn conflict(
@@ -95,6 +104,7 @@ impl MemoryUses {
     /// Adds the use of an operation that has begun.
     pub fn begin(&mut self, memory: MemoryUse) {
         self.0.push(memory);
+        IN_USE.store(self.0.len(), Ordering::Relaxed);
     }
 
     /// Removes the use of an operation.
@@ -102,6 +112,7 @@ impl MemoryUses {
         if let Some(at) = self.0.iter().position(|memory| memory.operation == operation) {
             self.0.swap_remove(at);
         }
+        IN_USE.store(self.0.len(), Ordering::Relaxed);
     }
 }
 
