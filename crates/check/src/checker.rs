@@ -201,14 +201,17 @@ fn before_free(object: ObjectHandle) {
 /// # Safety
 /// The call has succeeded.
 unsafe fn after(call: &CheckedCall<'_>) {
+    let stem = call.function.stem();
+    if stem.starts_with("Comm_idup") {
+        // SAFETY: the call has succeeded.
+        return unsafe { operations::copy_begins(call) };
+    }
     // SAFETY: the call has succeeded.
     let new = unsafe {
         with(|checker| checker.objects.add(call));
         call.result("COMMUNICATOR").filter(|&comm| comm != MPI_COMM_NULL)
     };
-    // The handle of MPI_Comm_idup may not be used yet.
-    let stem = call.function.stem();
-    if let Some(comm) = new.filter(|_| !stem.starts_with("Comm_idup")) {
+    if let Some(comm) = new {
         with(|checker| checker.message_comms.insert(comm));
         if SHADOWED.contains(&stem) {
             // SAFETY: all processes of the new communicator are here.

@@ -40,6 +40,8 @@ pub struct RequestFacts {
     /// Sample of each range, as it was when the operation began.
     pub samples: Vec<u64>,
     pub receive: Option<RequestReceive>,
+    /// Address of the communicator that the operation makes.
+    pub new_comm: Option<usize>,
     /// Comparison of a collective operation among its ranks.
     pub comparison: Option<Box<CollectiveComparison>>,
 }

@@ -7,6 +7,7 @@ use crate::forward;
 use crate::function::CheckedCall;
 use crate::marks::MessageArrival;
 use crate::memory_use::MemoryAccess;
+use crate::objects::{ObjectHandle, ObjectOrigin};
 use crate::report::FindingClass;
 use crate::requests::{MPI_REQUEST_NULL, RequestFacts};
 use crate::role::RequestCompletion;
@@ -158,6 +159,7 @@ impl Checker {
         if request.is_active && !message.is_cancelled {
             self.check_samples(&request);
             self.compare_received(&mut request, message);
+            self.copy_ends(&request);
         }
         let comparison = request.comparison.take();
         if request.is_persistent {
@@ -179,6 +181,17 @@ impl Checker {
                 self.compare(&ReceiveCall { function, site, elements }, &message);
             }
         }
+    }
+
+    /// Notes the communicator that a request has made.
+    fn copy_ends(&mut self, request: &RequestFacts) {
+        let Some(address) = request.new_comm else { return };
+        // SAFETY: the operation is complete, so it has written a handle to the variable that the program gave.
+        let handle = unsafe { *(address as *const usize) };
+        self.message_comms.insert(handle);
+        let &RequestFacts { function, site, .. } = request;
+        let origin = ObjectOrigin { noun: "communicator", function, site };
+        self.objects.insert(ObjectHandle { kind: "COMMUNICATOR", handle }, origin);
     }
 
     /// Adds a finding if the program has changed memory that an operation was reading.

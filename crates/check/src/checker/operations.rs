@@ -161,6 +161,7 @@ pub(super) fn check_memory(checker: &mut Checker, call: &CheckedCall<'_>, ranges
 pub(super) struct RequestPlan {
     pub ranges: Vec<BufferRange>,
     pub receive: Option<RequestReceive>,
+    pub new_comm: Option<usize>,
     pub comparison: Option<Box<CollectiveComparison>>,
 }
 
@@ -190,6 +191,7 @@ pub(super) unsafe fn add_request(
         ranges: plan.ranges,
         samples: Vec::new(),
         receive: plan.receive,
+        new_comm: plan.new_comm,
         comparison: plan.comparison,
     };
     if !is_persistent {
@@ -338,6 +340,21 @@ unsafe fn receive_with(index: usize, call: &CheckedCall<'_>, timing: Timing, sen
         }
         code
     }
+}
+
+/// Notes the request of MPI_Comm_idup, which makes a communicator when the request is complete.
+///
+/// # Safety
+/// The call has succeeded.
+pub(super) unsafe fn copy_begins(call: &CheckedCall<'_>) {
+    let place = call.function.output("COMMUNICATOR");
+    let new_comm = place.map(|place| call.arguments[place]);
+    with(|checker| {
+        let operation = checker.next_operation();
+        let plan = RequestPlan { new_comm, ..RequestPlan::default() };
+        // SAFETY: the caller promises it.
+        unsafe { add_request(checker, call, operation, Timing::Nonblocking, plan) };
+    });
 }
 
 /// Runs a collective operation, after all ranks have compared their calls.

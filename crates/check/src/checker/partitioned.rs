@@ -86,7 +86,8 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>) -> c_int {
     }
     with(|checker| {
         let number = checker.next_operation();
-        let source = call.named("source").filter(|&rank| rank >= 0);
+        // The standard's binding in C has the name of the send's parameter.
+        let source = call.named("source").or(call.named("dest")).filter(|&rank| rank >= 0);
         let (function, site) = (call.function.name(), call.site);
         let mut receive = None;
         if let (Some(comm), Some(rank), Some(tag), Some(elements)) =
