@@ -92,7 +92,7 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
         match role {
             CallRole::Start => {
                 let code = forward(index, call.arguments);
-                if code == 0 && crate::library::legacy().is_none() {
+                if code == 0 && !crate::library::is_unchecked() {
                     start();
                 }
                 code

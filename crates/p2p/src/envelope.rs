@@ -112,6 +112,11 @@ impl SignatureMark {
         }
     }
 
+    /// Splits the head of an eager message with a mark. Returns `None` for any other head.
+    pub fn of_eager(head: Head) -> Option<(Head, SignatureMark)> {
+        (head.0[0] as u8 == MessageKind::EagerWithMark as u8).then(|| SignatureMark::split(head))
+    }
+
     /// Splits a head of a kind with a mark into the head without the mark, and the mark.
     pub fn split(head: Head) -> (Head, SignatureMark) {
         let [word0, word1, word2] = head.0;
