@@ -105,7 +105,7 @@ impl SignatureMark {
         match self.0 {
             0 => head,
             mark => Head([
-                word0 + SignatureMark::KINDS | u64::from(mark) << SignatureMark::SHIFT,
+                word0 + SignatureMark::KINDS + (u64::from(mark) << SignatureMark::SHIFT),
                 word1,
                 word2,
             ]),
