@@ -7,7 +7,6 @@ mod messages;
 mod operations;
 mod partitioned;
 
-use crate::call_site::CallSite;
 use crate::collective::{self, CollectiveComparison};
 use crate::datatype::Datatypes;
 use crate::forward;
@@ -318,18 +317,18 @@ impl Checker {
                 let MessageArrival { tag, bytes, .. } = message;
                 let elements = record.describe(bytes);
                 let facts = format!("to rank {}, tag {tag}, {elements}", self.rank);
-                let party = remote_party(record.rank, record.function, record.site);
-                self.findings.add(FindingClass::MessageNotReceived, vec![Party { facts, ..party }]);
+                let party = remote_party(&record.call(), facts);
+                self.findings.add(FindingClass::MessageNotReceived, vec![party]);
             }
         }
     }
 }
 
-/// Returns a party of a finding: a call of another rank, without facts.
-fn remote_party(rank: c_int, function: u32, site: CallSite) -> Party {
-    let function = crate::FUNCTIONS.get(function as usize);
+/// Returns a party of a finding: the call of a record.
+fn remote_party(record: &CallRecord, facts: String) -> Party {
+    let function = crate::FUNCTIONS.get(record.function as usize);
     let function = function.map_or("?", |function| function.name()).to_owned();
-    Party { rank: Some(rank), function, site, facts: String::new() }
+    Party { rank: Some(record.rank), function, site: record.site, facts }
 }
 
 /// Reports that ranks make different collective calls, and ends the job. All ranks of the communicator call this function.
@@ -343,10 +342,7 @@ fn end_at_mismatch(comparison: &CollectiveComparison) -> ! {
     let other = records.iter().find(|other| !same(other)).unwrap_or(first);
     with(|checker| {
         if checker.rank == first.rank {
-            let party = |r: &CallRecord| Party {
-                facts: collective::describe(r),
-                ..remote_party(r.rank, r.function, r.site)
-            };
+            let party = |r: &CallRecord| remote_party(r, collective::describe(r));
             let parties = vec![party(first), party(other)];
             checker.findings.add(FindingClass::CollectiveMismatch, parties);
         }

@@ -10,7 +10,7 @@
 use crate::call_site::CallSite;
 use crate::datatype::{PACKED, TypeFacts};
 use crate::library::extension;
-use crate::shadow::{RawStatus, describe};
+use crate::shadow::{CallRecord, RawStatus, describe};
 use crate::signature::SequenceHash;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::c_int;
@@ -52,6 +52,12 @@ impl SendRecord {
             first: u32::from(facts.signature.first().unwrap_or(0)),
             is_packed: u32::from(facts.signature.contains(PACKED)),
         }
+    }
+
+    /// Returns the record of the call, for reports.
+    pub fn call(&self) -> CallRecord {
+        let &SendRecord { site, function, rank, .. } = self;
+        CallRecord { site, function, rank, ..CallRecord::default() }
     }
 
     /// Returns the signature of a message with this number of bytes.

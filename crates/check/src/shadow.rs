@@ -1,6 +1,7 @@
 //! Shadow communicators, on which collective operations are compared, and constants of the standard ABI.
 
 use crate::call_site::CallSite;
+use crate::datatype::TypeFacts;
 use crate::library::mpi;
 use crate::signature::TypeSignature;
 use std::ffi::c_int;
@@ -58,6 +59,11 @@ pub fn describe(elements: u64, first: u8) -> String {
         1 => format!("1 element, {}", crate::datatype::class_name(first)),
         n => format!("{n} elements, the first is {}", crate::datatype::class_name(first)),
     }
+}
+
+/// Returns the signature of `count` elements of a type.
+pub fn buffer_signature(facts: &TypeFacts, count: i64) -> TypeSignature {
+    facts.signature.repeat(count.max(0) as u64)
 }
 
 /// A communicator of the program.

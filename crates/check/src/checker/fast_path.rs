@@ -93,6 +93,12 @@ fn places(function: &'static FunctionDescription) -> Option<MessagePlaces> {
     })
 }
 
+/// Returns the places of the arguments of the function with this index, see [`places`].
+fn places_of(index: usize) -> Option<MessagePlaces> {
+    static PLACES: OnceLock<Vec<Option<MessagePlaces>>> = OnceLock::new();
+    PLACES.get_or_init(|| FUNCTIONS.iter().map(places).collect())[index]
+}
+
 /// Runs a call, if it is a blocking send or receive that needs no check of memory. A send must have been checked before. Returns
 /// `None`, and does nothing, for any other call.
 ///
@@ -100,8 +106,7 @@ fn places(function: &'static FunctionDescription) -> Option<MessagePlaces> {
 /// As for [`super::run`].
 #[inline]
 pub unsafe fn run(index: usize, arguments: &[usize], address: u64) -> Option<c_int> {
-    static PLACES: OnceLock<Vec<Option<MessagePlaces>>> = OnceLock::new();
-    let places = PLACES.get_or_init(|| FUNCTIONS.iter().map(places).collect())[index]?;
+    let places = places_of(index)?;
     if !IS_RUNNING.load(Ordering::Relaxed) || !memory_use::is_idle() {
         return None;
     }
@@ -126,11 +131,9 @@ pub unsafe fn run(index: usize, arguments: &[usize], address: u64) -> Option<c_i
     }
 }
 
-/// Remembers the mark of a blocking send.
+/// Remembers the mark of a send, if it is blocking.
 pub fn remember_send(index: usize, call: &CheckedCall<'_>, mark: u32) {
-    let Some(places) = places(call.function).filter(|places| places.status.is_none()) else {
-        return;
-    };
+    let Some(places) = places_of(index) else { return };
     let key = CallKey {
         address: call_site::return_address(),
         datatype: call.arguments[places.datatype],

@@ -6,7 +6,7 @@ use crate::datatype::PACKED;
 use crate::marks::{MessageArrival, SendRecord};
 use crate::report::{FindingClass, Party};
 use crate::requests::ReceiveElements;
-use crate::shadow::describe;
+use crate::shadow::{buffer_signature, describe};
 
 /// A call that receives.
 pub(super) struct ReceiveCall<'a> {
@@ -33,7 +33,7 @@ fn matches(elements: &ReceiveElements, record: &SendRecord, bytes: u64) -> Signa
         return SignatureMatch::Always;
     }
     let sent = record.sent(bytes);
-    match unit.repeat(elements.count.max(0) as u64).prefix(sent.elements) == sent {
+    match buffer_signature(&elements.facts, elements.count).prefix(sent.elements) == sent {
         true => SignatureMatch::ThisLength,
         false => SignatureMatch::Mismatch,
     }
@@ -62,11 +62,10 @@ impl Checker {
         let &ReceiveCall { function, site, elements } = receive;
         let result = matches(elements, record, bytes);
         if result == SignatureMatch::Mismatch {
-            let signature = elements.facts.signature.repeat(elements.count.max(0) as u64);
+            let signature = buffer_signature(&elements.facts, elements.count);
             let facts = describe(signature.hash.elements, signature.first().unwrap_or(0));
             let own = Party { rank: Some(self.rank), function: function.to_owned(), site, facts };
-            let peer = remote_party(record.rank, record.function, record.site);
-            let peer = Party { facts: record.describe(bytes), ..peer };
+            let peer = remote_party(&record.call(), record.describe(bytes));
             self.findings.add(FindingClass::TypeMismatch, vec![own, peer]);
         }
         result

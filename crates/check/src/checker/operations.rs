@@ -11,7 +11,8 @@ use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, rang
 use crate::report::FindingClass;
 use crate::requests::{ReceiveElements, RequestFacts, RequestReceive};
 use crate::role::{CommonSignature, Timing};
-use crate::shadow::RawStatus;
+use crate::shadow::{RawStatus, buffer_signature};
+use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
 const MPI_IN_PLACE: usize = 1;
@@ -46,6 +47,16 @@ fn members(comm: usize) -> usize {
         };
     }
     size.max(0) as usize
+}
+
+/// Returns the signature of the buffer with one of these names.
+pub(super) fn signature(
+    checker: &mut Checker,
+    call: &CheckedCall<'_>,
+    names: &[&str],
+) -> Option<TypeSignature> {
+    let ReceiveElements { facts, count } = elements(checker, call, names)?;
+    Some(buffer_signature(&facts, count))
 }
 
 /// Returns the elements of the buffer with one of these names.
@@ -414,8 +425,8 @@ fn comparison(
     let is_root = call.named("root").is_some_and(|root| is_root(call, root));
     let part = if is_root { RootPart::Root } else { RootPart::Other };
     let names = collective::common_buffer(common, part);
-    if let Some(all) = names.and_then(|names| elements(checker, call, names)) {
-        record.set_signature(&all.facts.signature.repeat(all.count.max(0) as u64));
+    if let Some(signature) = names.and_then(|names| signature(checker, call, names)) {
+        record.set_signature(&signature);
     }
     let facts = checker.comms.get(&comm)?;
     Some(CollectiveComparison::new(facts, record, call.function.stem()))
