@@ -385,6 +385,17 @@ static void messages_on_communicators(void) {
     partitioned(MPI_INT);
 }
 static void spawned_child(void) { exchange_with_child(MPI_INT); }
+static void errors_are_returned(void) {
+    MPI_Comm none = MPI_COMM_NULL;
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    MPI_Send(ints, 1, MPI_INT, 99, 5, world);
+    MPI_Send(ints, 1, MPI_INT, 0, 5, none);
+    MPI_Recv(ints, 1, MPI_INT, 0, 5, none, MPI_STATUS_IGNORE);
+    MPI_Comm_free(&none);
+    MPI_Comm_set_errhandler(world, MPI_ERRORS_ARE_FATAL);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+}
 // A handle that is freed and made again may be another type or communicator.
 static void handles_are_used_again(void) {
     for (int i = 0; i < 4; i++) {
@@ -453,7 +464,7 @@ static const struct {
     KIND(message_not_received_on_copy), KIND(communicator_not_freed), KIND(datatype_not_freed),
     KIND(group_not_freed), KIND(operator_not_freed), KIND(window_not_freed), KIND(messages), KIND(wildcards),
     KIND(cancelled_receive), KIND(cancelled_send), KIND(sends_of_all_modes), KIND(messages_on_communicators),
-    KIND(spawned_child), KIND(handles_are_used_again), KIND(collectives), KIND(objects),
+    KIND(spawned_child), KIND(errors_are_returned), KIND(handles_are_used_again), KIND(collectives), KIND(objects),
 };
 
 int main(int argc, char **argv) {

@@ -24,7 +24,6 @@ use crate::shadow::{
 };
 use matched::ProbedMessages;
 use partitioned::PartitionedReceives;
-use rustc_hash::FxHashSet;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -59,8 +58,6 @@ pub struct Checker {
     marks: SignatureMarks,
     probed: ProbedMessages,
     partitioned: PartitionedReceives,
-    /// Communicators that may have messages.
-    message_comms: FxHashSet<usize>,
     requests: Requests,
     objects: ObjectRegistry,
     findings: Findings,
@@ -131,10 +128,9 @@ unsafe fn start() {
         comms: HashMap::from(comms),
         types: Datatypes::default(),
         memory: MemoryUses::default(),
-        marks: SignatureMarks::default(),
+        marks: SignatureMarks::new(),
         probed: ProbedMessages::default(),
         partitioned: PartitionedReceives::default(),
-        message_comms: FxHashSet::from_iter([MPI_COMM_WORLD, MPI_COMM_SELF]),
         requests: Requests::default(),
         objects: ObjectRegistry::default(),
         findings: Findings::default(),
@@ -178,8 +174,9 @@ fn before_free(object: ObjectHandle) {
         "COMMUNICATOR" => {
             fast_path::forget();
             let facts = with(|checker| {
-                checker.leftovers(handle);
-                checker.message_comms.remove(&handle);
+                if checker.marks.comms.contains(&handle) {
+                    checker.leftovers(handle);
+                }
                 checker.marks.forget(handle);
                 checker.partitioned.forget(handle);
                 checker.comms.remove(&handle)
@@ -211,7 +208,7 @@ unsafe fn after(call: &CheckedCall<'_>) {
         call.result("COMMUNICATOR").filter(|&comm| comm != MPI_COMM_NULL)
     };
     if let Some(comm) = new {
-        with(|checker| checker.message_comms.insert(comm));
+        with(|checker| checker.marks.comms.insert(comm));
         if SHADOWED.contains(&stem) {
             // SAFETY: all processes of the new communicator are here.
             let facts = unsafe { CommFacts::new(comm) };
@@ -234,7 +231,7 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
         unsafe { mpi!(MPI_Barrier(shadow)) };
     }
     with(|checker| {
-        let comms: Vec<usize> = checker.message_comms.iter().copied().collect();
+        let comms: Vec<usize> = checker.marks.comms.iter().copied().collect();
         comms.into_iter().for_each(|comm| checker.leftovers(comm));
     });
     IS_RUNNING.store(false, Ordering::Relaxed);

@@ -10,7 +10,7 @@
 use crate::call_site::CallSite;
 use crate::datatype::{PACKED, TypeFacts};
 use crate::library::extension;
-use crate::shadow::{CallRecord, RawStatus, describe};
+use crate::shadow::{CallRecord, MPI_COMM_SELF, MPI_COMM_WORLD, RawStatus, describe};
 use crate::signature::SequenceHash;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::c_int;
@@ -152,10 +152,11 @@ impl LibraryRecord {
         }
     }
 
-    fn send(space: RecordSpace, peer: MessagePeer, tag: i64, mut record: SendRecord) {
+    /// Sends a record. Returns false if there is no such peer.
+    fn send(space: RecordSpace, peer: MessagePeer, tag: i64, mut record: SendRecord) -> bool {
         let place = LibraryRecord::new(space, peer, tag, &mut record);
         // SAFETY: the library copies the record before it returns.
-        unsafe { extension!(weft_check_send(&raw const place)) };
+        unsafe { extension!(weft_check_send(&raw const place)) == 0 }
     }
 
     /// Receives a record. Its sender has sent it already, so the wait is short.
@@ -187,11 +188,19 @@ pub struct SignatureMarks {
     /// Peers that have the record of a mark.
     announced: FxHashSet<(MessagePeer, u32)>,
     received: FxHashMap<(MessagePeer, u32), SendRecord>,
+    /// Communicators that may have messages.
+    pub comms: FxHashSet<usize>,
 }
 
 impl SignatureMarks {
+    /// Creates the marks of a process that has sent and received nothing.
+    pub fn new() -> SignatureMarks {
+        let comms = FxHashSet::from_iter([MPI_COMM_WORLD, MPI_COMM_SELF]);
+        SignatureMarks { comms, ..SignatureMarks::default() }
+    }
+
     /// Returns the mark for a send, and sends its record to the peer if the peer does not have it. Returns 0 if there are no marks
-    /// left.
+    /// left, or no such peer.
     pub fn of_send(
         &mut self,
         key: SendKey,
@@ -203,8 +212,12 @@ impl SignatureMarks {
             return 0;
         }
         let mark = *self.marks.entry(key).or_insert(next);
-        if self.announced.insert((to, mark)) {
-            LibraryRecord::send(RecordSpace::Signatures, to, i64::from(mark), record());
+        if !self.announced.contains(&(to, mark)) {
+            if !LibraryRecord::send(RecordSpace::Signatures, to, i64::from(mark), record()) {
+                return 0;
+            }
+            self.announced.insert((to, mark));
+            self.comms.insert(to.comm);
         }
         mark
     }
@@ -220,11 +233,13 @@ impl SignatureMarks {
         }
         let record = LibraryRecord::receive(RecordSpace::Signatures, from, i64::from(mark))?;
         self.received.insert((from, mark), record);
+        self.comms.insert(from.comm);
         Some(record)
     }
 
     /// Forgets a communicator, because its handle may be used again.
     pub fn forget(&mut self, comm: usize) {
+        self.comms.remove(&comm);
         self.announced.retain(|(peer, _)| peer.comm != comm);
         self.received.retain(|(peer, _), _| peer.comm != comm);
     }

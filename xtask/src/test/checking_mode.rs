@@ -85,6 +85,7 @@ const KINDS: &[(&str, &[&str])] = &[
             "sends_of_all_modes",
             "messages_on_communicators",
             "spawned_child",
+            "errors_are_returned",
             "handles_are_used_again",
             "collectives",
             "objects",

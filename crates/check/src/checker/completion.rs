@@ -188,7 +188,7 @@ impl Checker {
         let Some(address) = request.new_comm else { return };
         // SAFETY: the operation is complete, so it has written a handle to the variable that the program gave.
         let handle = unsafe { *(address as *const usize) };
-        self.message_comms.insert(handle);
+        self.marks.comms.insert(handle);
         let &RequestFacts { function, site, .. } = request;
         let origin = ObjectOrigin { noun: "communicator", function, site };
         self.objects.insert(ObjectHandle { kind: "COMMUNICATOR", handle }, origin);

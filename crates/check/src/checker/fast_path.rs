@@ -180,7 +180,6 @@ fn compare(key: &CallKey, arguments: &[usize], message: &MessageArrival) -> Opti
     let function = &FUNCTIONS[key.function as usize];
     let call = CheckedCall { function, arguments, site: call_site::of(key.address) };
     with(|checker| {
-        checker.message_comms.insert(key.comm);
         let elements = super::operations::elements(checker, &call, &["buf"])?;
         let (function, site) = (function.name(), call.site);
         Some(checker.compare(&ReceiveCall { function, site, elements: &elements }, message))

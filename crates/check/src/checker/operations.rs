@@ -233,7 +233,6 @@ unsafe fn activate(checker: &mut Checker, request: &mut RequestFacts) {
 /// Returns the receive of a call.
 fn receive_of(checker: &mut Checker, call: &CheckedCall<'_>) -> Option<RequestReceive> {
     let comm = call.handle("COMMUNICATOR")?;
-    checker.message_comms.insert(comm);
     let elements = elements(checker, call, &["recvbuf", "buf"])?;
     Some(RequestReceive { comm, elements, partitioned: None })
 }
@@ -249,7 +248,6 @@ impl Checker {
     /// Returns the mark of a send. Its record is sent if the receiver does not have it.
     pub(super) fn mark(&mut self, index: usize, call: &CheckedCall<'_>) -> Option<u32> {
         let to = receiver(call)?;
-        self.message_comms.insert(to.comm);
         let ReceiveElements { facts, .. } = elements(self, call, &["buf", "sendbuf"])?;
         let key = SendKey { site: call.site, function: index, datatype: facts.number };
         let rank = self.rank;
@@ -271,7 +269,9 @@ pub unsafe fn send(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_in
                 check_memory(checker, call, &ranges);
             }
             let mark = checker.mark(index, call).unwrap_or(0);
-            fast_path::remember_send(index, call, mark);
+            if mark != 0 {
+                fast_path::remember_send(index, call, mark);
+            }
             marks::set_next(mark);
             (operation, RequestPlan { ranges, ..RequestPlan::default() })
         });
