@@ -25,15 +25,15 @@ fn library() -> *mut c_void {
 }
 
 /// Library for programs of an older ABI, whose handles are not the standard's.
-struct LegacyLibrary {
+struct OlderLibrary {
     name: &'static CStr,
     /// Returns MPI_COMM_WORLD of the library with this handle of the loader.
     world: fn(*mut c_void) -> usize,
 }
 
-const LEGACY: [LegacyLibrary; 2] = [
-    LegacyLibrary { name: c"libmpi.so.12", world: |_| 0x4400_0000 },
-    LegacyLibrary {
+const LEGACY: [OlderLibrary; 2] = [
+    OlderLibrary { name: c"libmpi.so.12", world: |_| 0x4400_0000 },
+    OlderLibrary {
         name: c"libmpi.so.40",
         // SAFETY: the handle is valid, and the name a string.
         world: |handle| unsafe { libc::dlsym(handle, c"ompi_mpi_comm_world".as_ptr()) as usize },
@@ -63,7 +63,7 @@ fn legacy() -> Option<*mut c_void> {
 /// Returns true if the program is of an older ABI. Its first rank says once that its calls are not checked. MPI is initialized.
 pub fn is_unchecked() -> bool {
     let Some((place, handle)) = legacy_library() else { return false };
-    let LegacyLibrary { name, world } = &LEGACY[place];
+    let OlderLibrary { name, world } = &LEGACY[place];
     let mut rank = -1 as c_int;
     // SAFETY: the handle is the library's MPI_COMM_WORLD, and the result a local variable.
     unsafe { mpi!(MPI_Comm_rank(world(handle), &raw mut rank)) };

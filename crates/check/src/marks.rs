@@ -82,7 +82,7 @@ pub struct SendKey {
 
 /// A peer in a communicator of the program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct MessagePeer {
+pub struct CommPeer {
     pub comm: usize,
     pub rank: i64,
 }
@@ -90,7 +90,7 @@ pub struct MessagePeer {
 /// A message that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct MessageArrival {
-    pub from: MessagePeer,
+    pub from: CommPeer,
     pub tag: i64,
     /// Mark of the send; 0 if the send is not compared.
     pub mark: u32,
@@ -108,7 +108,7 @@ impl MessageArrival {
         let status = unsafe { &*(status as *const RawStatus) };
         let [source, tag, _, low, high, flags, ..] = *status;
         MessageArrival {
-            from: MessagePeer { comm, rank: i64::from(source) },
+            from: CommPeer { comm, rank: i64::from(source) },
             tag: i64::from(tag),
             mark: flags as u32 >> 1,
             bytes: u64::from(low as u32) | u64::from(high as u32) << 32,
@@ -119,7 +119,7 @@ impl MessageArrival {
 
 /// Matching spaces of records, as the library numbers them.
 #[derive(Clone, Copy)]
-enum RecordSpace {
+enum RecordChannel {
     Signatures = 0,
     Partitioned = 1,
 }
@@ -137,8 +137,8 @@ struct LibraryRecord {
 
 impl LibraryRecord {
     fn new(
-        space: RecordSpace,
-        peer: MessagePeer,
+        space: RecordChannel,
+        peer: CommPeer,
         tag: i64,
         record: &mut SendRecord,
     ) -> LibraryRecord {
@@ -153,14 +153,14 @@ impl LibraryRecord {
     }
 
     /// Sends a record. Returns false if there is no such peer.
-    fn send(space: RecordSpace, peer: MessagePeer, tag: i64, mut record: SendRecord) -> bool {
+    fn send(space: RecordChannel, peer: CommPeer, tag: i64, mut record: SendRecord) -> bool {
         let place = LibraryRecord::new(space, peer, tag, &mut record);
         // SAFETY: the library copies the record before it returns.
         unsafe { extension!(weft_check_send(&raw const place)) == 0 }
     }
 
     /// Receives a record. Its sender has sent it already, so the wait is short.
-    fn receive(space: RecordSpace, peer: MessagePeer, tag: i64) -> Option<SendRecord> {
+    fn receive(space: RecordChannel, peer: CommPeer, tag: i64) -> Option<SendRecord> {
         let mut record = SendRecord::default();
         let place = LibraryRecord::new(space, peer, tag, &mut record);
         // SAFETY: the record has room for the message.
@@ -186,8 +186,8 @@ pub fn set_next(mark: u32) {
 pub struct SignatureMarks {
     marks: FxHashMap<SendKey, u32>,
     /// Peers that have the record of a mark.
-    announced: FxHashSet<(MessagePeer, u32)>,
-    received: FxHashMap<(MessagePeer, u32), SendRecord>,
+    announced: FxHashSet<(CommPeer, u32)>,
+    received: FxHashMap<(CommPeer, u32), SendRecord>,
     /// Communicators that may have messages.
     pub comms: FxHashSet<usize>,
 }
@@ -204,7 +204,7 @@ impl SignatureMarks {
     pub fn of_send(
         &mut self,
         key: SendKey,
-        to: MessagePeer,
+        to: CommPeer,
         record: impl FnOnce() -> SendRecord,
     ) -> u32 {
         let next = self.marks.len() as u32 + 1;
@@ -213,7 +213,7 @@ impl SignatureMarks {
         }
         let mark = *self.marks.entry(key).or_insert(next);
         if !self.announced.contains(&(to, mark)) {
-            if !LibraryRecord::send(RecordSpace::Signatures, to, i64::from(mark), record()) {
+            if !LibraryRecord::send(RecordChannel::Signatures, to, i64::from(mark), record()) {
                 return 0;
             }
             self.announced.insert((to, mark));
@@ -231,7 +231,7 @@ impl SignatureMarks {
         if let Some(record) = self.received.get(&(from, mark)) {
             return Some(*record);
         }
-        let record = LibraryRecord::receive(RecordSpace::Signatures, from, i64::from(mark))?;
+        let record = LibraryRecord::receive(RecordChannel::Signatures, from, i64::from(mark))?;
         self.received.insert((from, mark), record);
         self.comms.insert(from.comm);
         Some(record)
@@ -246,11 +246,11 @@ impl SignatureMarks {
 }
 
 /// Sends the record of a partitioned send, which matches the partitioned receives of its tag in their order.
-pub fn send_partitioned(to: MessagePeer, tag: i64, record: SendRecord) {
-    LibraryRecord::send(RecordSpace::Partitioned, to, tag, record);
+pub fn send_partitioned(to: CommPeer, tag: i64, record: SendRecord) {
+    LibraryRecord::send(RecordChannel::Partitioned, to, tag, record);
 }
 
 /// Receives the record of the next partitioned send with a tag.
-pub fn receive_partitioned(from: MessagePeer, tag: i64) -> Option<SendRecord> {
-    LibraryRecord::receive(RecordSpace::Partitioned, from, tag)
+pub fn receive_partitioned(from: CommPeer, tag: i64) -> Option<SendRecord> {
+    LibraryRecord::receive(RecordChannel::Partitioned, from, tag)
 }

@@ -30,7 +30,7 @@ pub fn forget() {
 
 /// Call that a thread remembers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct CallKey {
+struct BlockingCallKey {
     address: u64,
     datatype: usize,
     comm: usize,
@@ -42,15 +42,22 @@ struct CallKey {
     mark: u32,
 }
 
-const NO_CALL: CallKey =
-    CallKey { address: 0, datatype: 0, comm: 0, peer: 0, function: 0, generation: 0, mark: 0 };
+const NO_CALL: BlockingCallKey = BlockingCallKey {
+    address: 0,
+    datatype: 0,
+    comm: 0,
+    peer: 0,
+    function: 0,
+    generation: 0,
+    mark: 0,
+};
 
 thread_local! {
     /// Calls, each with the mark of a send.
-    static REMEMBERED: [Cell<(CallKey, u32)>; CALLS] = const { [const { Cell::new((NO_CALL, 0)) }; CALLS] };
+    static REMEMBERED: [Cell<(BlockingCallKey, u32)>; CALLS] = const { [const { Cell::new((NO_CALL, 0)) }; CALLS] };
 }
 
-impl CallKey {
+impl BlockingCallKey {
     fn slot(&self) -> usize {
         let mix = self.address ^ (self.datatype as u64) << 9 ^ (self.comm as u64) << 17;
         let mix = mix ^ u64::from(self.peer as u32) << 25 ^ u64::from(self.mark) << 33;
@@ -110,7 +117,7 @@ pub unsafe fn run(index: usize, arguments: &[usize], address: u64) -> Option<c_i
     if !IS_RUNNING.load(Ordering::Relaxed) || !memory_use::is_idle() {
         return None;
     }
-    let key = CallKey {
+    let key = BlockingCallKey {
         address,
         datatype: arguments[places.datatype],
         comm: arguments[places.comm],
@@ -134,7 +141,7 @@ pub unsafe fn run(index: usize, arguments: &[usize], address: u64) -> Option<c_i
 /// Remembers the mark of a send, if it is blocking.
 pub fn remember_send(index: usize, call: &CheckedCall<'_>, mark: u32) {
     let Some(places) = places_of(index) else { return };
-    let key = CallKey {
+    let key = BlockingCallKey {
         address: call_site::return_address(),
         datatype: call.arguments[places.datatype],
         comm: call.arguments[places.comm],
@@ -150,7 +157,7 @@ pub fn remember_send(index: usize, call: &CheckedCall<'_>, mark: u32) {
 ///
 /// # Safety
 /// As for [`super::run`].
-unsafe fn receive(key: CallKey, arguments: &[usize], status: usize) -> c_int {
+unsafe fn receive(key: BlockingCallKey, arguments: &[usize], status: usize) -> c_int {
     let index = key.function as usize;
     let mut own = RawStatus::default();
     let mut copy = [0; ARGUMENTS];
@@ -167,7 +174,7 @@ unsafe fn receive(key: CallKey, arguments: &[usize], status: usize) -> c_int {
         return code;
     }
     // The sender counts, even if the receive accepts any sender.
-    let key = CallKey { mark: message.mark, peer: message.from.rank as c_int, ..key };
+    let key = BlockingCallKey { mark: message.mark, peer: message.from.rank as c_int, ..key };
     if key.find().is_none() && compare(&key, arguments, &message) == Some(SignatureMatch::Always) {
         key.remember(0);
     }
@@ -176,7 +183,11 @@ unsafe fn receive(key: CallKey, arguments: &[usize], status: usize) -> c_int {
 
 /// Compares a receive with its message.
 #[cold]
-fn compare(key: &CallKey, arguments: &[usize], message: &MessageArrival) -> Option<SignatureMatch> {
+fn compare(
+    key: &BlockingCallKey,
+    arguments: &[usize],
+    message: &MessageArrival,
+) -> Option<SignatureMatch> {
     let function = &FUNCTIONS[key.function as usize];
     let call = CheckedCall { function, arguments, site: call_site::of(key.address) };
     with(|checker| {
@@ -206,12 +217,12 @@ mod tests {
     #[test]
     fn a_call_is_remembered_until_a_handle_is_freed() {
         let generation = GENERATION.load(Ordering::Relaxed);
-        let key = CallKey { address: 77, generation, ..NO_CALL };
+        let key = BlockingCallKey { address: 77, generation, ..NO_CALL };
         key.remember(5);
         assert_eq!(key.find(), Some(5));
-        assert_eq!(CallKey { peer: 1, ..key }.find(), None);
+        assert_eq!(BlockingCallKey { peer: 1, ..key }.find(), None);
         forget();
         let generation = GENERATION.load(Ordering::Relaxed);
-        assert_eq!(CallKey { generation, ..key }.find(), None);
+        assert_eq!(BlockingCallKey { generation, ..key }.find(), None);
     }
 }

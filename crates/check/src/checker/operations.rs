@@ -6,7 +6,7 @@ use super::{Checker, after, end_at_mismatch, is_request, with};
 use crate::collective::{self, CollectiveComparison, RootPart};
 use crate::forward;
 use crate::function::{CheckedCall, Form};
-use crate::marks::{self, MessageArrival, MessagePeer, SendKey, SendRecord};
+use crate::marks::{self, CommPeer, MessageArrival, SendKey, SendRecord};
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
 use crate::report::FindingClass;
 use crate::requests::{ReceiveElements, RequestFacts, RequestReceive};
@@ -238,10 +238,10 @@ fn receive_of(checker: &mut Checker, call: &CheckedCall<'_>) -> Option<RequestRe
 }
 
 /// Returns the receiver of a send; `None` for MPI_PROC_NULL.
-pub(super) fn receiver(call: &CheckedCall<'_>) -> Option<MessagePeer> {
+pub(super) fn receiver(call: &CheckedCall<'_>) -> Option<CommPeer> {
     let comm = call.handle("COMMUNICATOR")?;
     let rank = call.named("dest").filter(|&to| to >= 0)?;
-    Some(MessagePeer { comm, rank })
+    Some(CommPeer { comm, rank })
 }
 
 impl Checker {

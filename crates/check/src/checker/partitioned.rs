@@ -7,7 +7,7 @@ use super::{Checker, with};
 use crate::call_site::CallSite;
 use crate::forward;
 use crate::function::CheckedCall;
-use crate::marks::{self, MessageArrival, MessagePeer, SendRecord};
+use crate::marks::{self, CommPeer, MessageArrival, SendRecord};
 use crate::requests::{ReceiveElements, RequestReceive};
 use crate::role::Timing;
 use rustc_hash::FxHashMap;
@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 
 /// A partitioned receive that is not compared yet.
-struct PartitionedReceive {
+struct UncomparedReceive {
     number: u64,
     function: &'static str,
     site: CallSite,
@@ -24,7 +24,7 @@ struct PartitionedReceive {
 
 /// Partitioned receives by peer and tag, in the order of their initializations.
 #[derive(Default)]
-pub struct PartitionedReceives(FxHashMap<(MessagePeer, i64), VecDeque<PartitionedReceive>>);
+pub struct PartitionedReceives(FxHashMap<(CommPeer, i64), VecDeque<UncomparedReceive>>);
 
 impl PartitionedReceives {
     /// Forgets a communicator, because its handle may be used again.
@@ -93,14 +93,14 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>) -> c_int {
         if let (Some(comm), Some(rank), Some(tag), Some(elements)) =
             (call.handle("COMMUNICATOR"), source, call.named("tag"), all_partitions(checker, call))
         {
-            let peer = MessagePeer { comm, rank };
+            let peer = CommPeer { comm, rank };
             receive = Some(RequestReceive {
                 comm,
                 elements: elements.clone(),
                 partitioned: Some(number),
             });
             let queue = checker.partitioned.0.entry((peer, tag)).or_default();
-            queue.push_back(PartitionedReceive { number, function, site, elements });
+            queue.push_back(UncomparedReceive { number, function, site, elements });
         }
         let plan = RequestPlan { receive, ..RequestPlan::default() };
         // SAFETY: the call has succeeded.
@@ -125,7 +125,7 @@ impl Checker {
             let Some(record) = marks::receive_partitioned(message.from, message.tag) else {
                 return;
             };
-            let PartitionedReceive { function, site, elements, .. } = &next;
+            let UncomparedReceive { function, site, elements, .. } = &next;
             let own = ReceiveCall { function, site: *site, elements };
             self.compare_record(&own, &record, record.count * record.size);
         }

@@ -14,7 +14,7 @@ const LENGTHS: [usize; 7] = [0, 8, 200, 5_000, 20_000, 100_000, 1_000_000];
 
 /// Time at which a receive is posted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Posting {
+enum PostingTime {
     Before,
     After,
     /// The receive looks for the message, and is not posted if the message is there.
@@ -23,7 +23,8 @@ enum Posting {
     Matched,
 }
 
-const POSTINGS: [Posting; 4] = [Posting::Before, Posting::After, Posting::Direct, Posting::Matched];
+const POSTINGS: [PostingTime; 4] =
+    [PostingTime::Before, PostingTime::After, PostingTime::Direct, PostingTime::Matched];
 
 /// Rank 0 sends messages with and without marks to rank 1.
 struct Marks;
@@ -54,21 +55,21 @@ fn send<F: Fabric>(rank: &TestRank<F>, data: &[u8], mode: SendMode, number: u32)
     }
 }
 
-fn receive<F: Fabric>(rank: &TestRank<F>, len: usize, posting: Posting) -> (Status, Vec<u8>) {
+fn receive<F: Fabric>(rank: &TestRank<F>, len: usize, posting: PostingTime) -> (Status, Vec<u8>) {
     let (want, into) = (want(DATA, Some(0), Some(7)), rank.empty(len));
     let posted = || rank.wait(rank.irecv(&want, &into));
     let status = match posting {
-        Posting::Before => {
+        PostingTime::Before => {
             let id = rank.irecv(&want, &into);
             signal(rank, 0);
             rank.wait(id)
         }
-        Posting::After => {
+        PostingTime::After => {
             signal(rank, 0);
             rank.until(|| rank.endpoint().probe(&want));
             posted()
         }
-        Posting::Direct => {
+        PostingTime::Direct => {
             signal(rank, 0);
             match rank.until(|| match rank.endpoint().poll_direct(&want, into.sge()) {
                 Direct::Nothing => None,
@@ -78,7 +79,7 @@ fn receive<F: Fabric>(rank: &TestRank<F>, len: usize, posting: Posting) -> (Stat
                 _ => posted(),
             }
         }
-        Posting::Matched => {
+        PostingTime::Matched => {
             signal(rank, 0);
             let message = rank.until(|| rank.endpoint().take(&want));
             let flags = message.flags();
