@@ -128,5 +128,5 @@ pub unsafe extern "C" fn weft_check_receive(record: *const CheckRecord) -> c_int
     // SAFETY: the caller promises that the data can be written. They are used only until this function returns.
     let into = unsafe { Buffer::new(record.data, record.len.max(0) as usize, bytes.ty.clone()) };
     let call = WaitingCall::new("MPI_Recv");
-    c_int::from(comm.receive_record(&call, space, (from, record.tag), &into).is_err())
+    c_int::from(comm.receive_record(&call, space, from, record.tag, &into).is_err())
 }

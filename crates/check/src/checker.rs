@@ -1,5 +1,6 @@
 //! The checks of a process, and the calls that take part in them.
 
+mod call_memory;
 mod completion;
 pub mod fast_path;
 mod matched;
@@ -168,11 +169,11 @@ fn before_free(object: ObjectHandle) {
     let handle = object.handle;
     match object.kind {
         "DATATYPE" => {
-            fast_path::forget();
+            call_memory::forget();
             with(|checker| checker.types.forget(handle))
         }
         "COMMUNICATOR" => {
-            fast_path::forget();
+            call_memory::forget();
             let facts = with(|checker| {
                 if checker.marks.comms.contains(&handle) {
                     checker.leftovers(handle);

@@ -48,7 +48,8 @@ impl<F: Fabric> Comm<F> {
         &self,
         outside: &dyn WaitHooks,
         space: RecordSpace,
-        (from, tag): (usize, i32),
+        from: usize,
+        tag: i32,
         into: &Buffer,
     ) -> Result<(), Error> {
         let want = self.want_in(space.context(self.context()), from, tag);

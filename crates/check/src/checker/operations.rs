@@ -1,6 +1,6 @@
 //! Calls that begin operations: sends, receives, collective operations.
 
-use super::fast_path;
+use super::call_memory;
 use super::messages::ReceiveCall;
 use super::{Checker, after, end_at_mismatch, is_request, with};
 use crate::collective::{self, CollectiveComparison, RootPart};
@@ -270,7 +270,7 @@ pub unsafe fn send(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_in
             }
             let mark = checker.mark(index, call).unwrap_or(0);
             if mark != 0 {
-                fast_path::remember_send(index, call, mark);
+                call_memory::remember_send(index, call, mark);
             }
             marks::set_next(mark);
             (operation, RequestPlan { ranges, ..RequestPlan::default() })
@@ -304,7 +304,7 @@ pub(super) fn with_status(
 /// As for [`super::run`].
 pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_int {
     // SAFETY: the caller promises it.
-    unsafe { receive_with(index, call, timing, false) }
+    unsafe { receive_with(index, call, timing, SendPart::None) }
 }
 
 /// Runs a send and a receive in one call.
@@ -313,14 +313,26 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
 /// As for [`super::run`].
 pub unsafe fn send_receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_int {
     // SAFETY: the caller promises it.
-    unsafe { receive_with(index, call, timing, true) }
+    unsafe { receive_with(index, call, timing, SendPart::First) }
+}
+
+/// Send in a call that receives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SendPart {
+    None,
+    First,
 }
 
 /// Runs a call that receives, and that may send, too.
 ///
 /// # Safety
 /// As for [`super::run`].
-unsafe fn receive_with(index: usize, call: &CheckedCall<'_>, timing: Timing, sends: bool) -> c_int {
+unsafe fn receive_with(
+    index: usize,
+    call: &CheckedCall<'_>,
+    timing: Timing,
+    part: SendPart,
+) -> c_int {
     let (function, site) = (call.function.name(), call.site);
     // SAFETY: the caller promises it.
     unsafe {
@@ -331,7 +343,7 @@ unsafe fn receive_with(index: usize, call: &CheckedCall<'_>, timing: Timing, sen
             if timing != Timing::Persistent {
                 check_memory(checker, call, &ranges);
             }
-            if sends {
+            if part == SendPart::First {
                 marks::set_next(checker.mark(index, call).unwrap_or(0));
             }
             (operation, RequestPlan { ranges, receive, ..RequestPlan::default() })
