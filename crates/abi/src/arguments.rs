@@ -222,7 +222,7 @@ pub unsafe fn plain_of(
     elements: i64,
     ty: Datatype,
 ) -> Option<Sge> {
-    let size = *state.plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0))?;
+    let size = state.plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0))?.get();
     let elements = usize::try_from(elements).ok()?;
     if size == 0 || address.addr() <= MPI_IN_PLACE || elements > MOST_BYTES >> 8 {
         return None;

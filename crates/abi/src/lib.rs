@@ -51,6 +51,7 @@ mod requests;
 mod selection;
 mod settings;
 mod signal;
+mod signature_marks;
 mod state;
 mod status;
 mod strings;

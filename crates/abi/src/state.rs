@@ -72,9 +72,9 @@ pub struct ProcessState {
     pub types: RefCell<HandleTable<Rc<TypeObject>>>,
     /// Predefined datatypes by handle minus 0x200.
     pub predefined_types: Vec<Option<Rc<TypeObject>>>,
-    /// Sizes in bytes of the predefined datatypes without gaps in memory, and 0 for the other predefined datatypes. They never change,
-    /// so threads that hold only the lock of a lane read them, too.
-    pub plain_sizes: [u8; 0x100],
+    /// Sizes in bytes of the predefined datatypes without gaps in memory, and 0 for the other predefined datatypes. They never change
+    /// while there are lanes, so threads that hold only the lock of a lane read them, too. All are 0 in the checking mode.
+    pub plain_sizes: [Cell<u8>; 0x100],
     /// Operators of the program by handle.
     pub ops: RefCell<HandleTable<Rc<OpObject>>>,
     /// Info objects by handle.
@@ -152,7 +152,7 @@ impl ProcessState {
         let sent = requests.insert_permanent(RequestObject::sent());
         assert_eq!(sent, SENT.0, "the handle of sends that are over");
         ProcessState {
-            plain_sizes: std::array::from_fn(plain_size),
+            plain_sizes: std::array::from_fn(|i| Cell::new(plain_size(i))),
             phase: Cell::new(ProcessPhase::Before),
             world_phase: Cell::new(ProcessPhase::Before),
             sessions: RefCell::new(HandleTable::new(9)),

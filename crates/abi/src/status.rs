@@ -19,10 +19,10 @@ pub struct MpiStatus {
 
 const _: () = assert!(size_of::<MpiStatus>() == 32);
 
-/// Indices in `internal`: the two halves of the number of bytes, and a flag that is true if the operation was cancelled.
+/// Indices in `internal`: the two halves of the number of bytes, and the flags of [`weft_process::StatusFlags`].
 const BYTES_LOW: usize = 0;
 const BYTES_HIGH: usize = 1;
-const CANCELLED: usize = 2;
+const FLAGS: usize = 2;
 
 impl MpiStatus {
     /// The empty status, such as the status of an inactive request (MPI 5.0, section 3.7.3).
@@ -38,7 +38,7 @@ impl MpiStatus {
         self.source = from.source;
         self.tag = from.tag;
         self.set_bytes(from.bytes);
-        self.set_cancelled(from.cancelled);
+        self.internal[FLAGS] = from.flags.bits() as c_int;
     }
 
     /// Returns the number of bytes received.
@@ -55,12 +55,12 @@ impl MpiStatus {
 
     /// Returns true if the operation was cancelled.
     pub fn cancelled(&self) -> bool {
-        self.internal[CANCELLED] != 0
+        self.internal[FLAGS] & 1 != 0
     }
 
     /// Sets the flag of a cancelled operation.
     pub fn set_cancelled(&mut self, cancelled: bool) {
-        self.internal[CANCELLED] = c_int::from(cancelled);
+        self.internal[FLAGS] = c_int::from(cancelled);
     }
 }
 

@@ -19,6 +19,9 @@ pub struct BenchArgs {
     /// directions, accumulate, windows of puts and gets, small collectives, MPI_THREAD_MULTIPLE. 9 rounds by default.
     #[arg(long, conflicts_with_all = ["matrix", "progress", "cable"])]
     pub(super) rows: bool,
+    /// The cost of the checking mode (mpiexec -check): latency at 8 bytes and bandwidth at 1 MiB, without peers.
+    #[arg(long, conflicts_with_all = ["benchmarks", "matrix", "rows", "files", "cold", "cliffs", "progress", "variant", "cable", "hosts", "no_weft", "peer", "make_peers"])]
+    pub(super) check: bool,
     /// Files compared with ROMIO and OMPIO, on tmpfs (/dev/shm) and on disk (/var/tmp): contiguous blocks, strided pieces
     /// collectively and by each rank independently, many small accesses, the shared pointer, opening and closing. Prints a table of
     /// ratios, and writes all measurements to table.txt and bench.svg. With all programs and 7 rounds or more, also writes

@@ -1,7 +1,7 @@
 //! The cases of each kind of table.
 
 use super::plan::BenchCase;
-use super::{BenchArgs, cold, files, hosts, plan, rows};
+use super::{BenchArgs, checking, cold, files, hosts, plan, rows};
 
 /// Returns the cases of the requested table and benchmarks. An unknown benchmark is an error.
 pub fn requested(args: &BenchArgs) -> Result<Vec<BenchCase>, String> {
@@ -10,6 +10,8 @@ pub fn requested(args: &BenchArgs) -> Result<Vec<BenchCase>, String> {
         hosts::cases(args, hosts.into())
     } else if args.matrix {
         plan::matrix(asked, seconds)
+    } else if args.check {
+        Ok(checking::cases(seconds))
     } else if args.rows {
         rows::cases(asked, seconds)
     } else if args.files {

@@ -5,6 +5,7 @@
 mod args;
 mod cable;
 mod cases;
+mod checking;
 mod cliffs;
 mod cold;
 mod distance;
@@ -70,6 +71,9 @@ pub fn run(
     if args.inside.is_none() {
         std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     }
+    if args.check {
+        args.variant.push(checking::variant());
+    }
     if args.cliffs {
         let weft = weft(&args, &installed)?;
         return cliffs::run(args, out, weft);
@@ -120,13 +124,16 @@ fn libraries(
     if let Some(folder) = &args.make_peers {
         library::make_peers(folder)?;
     }
-    let peers = library::find_peers(&args.peer, args.make_peers.as_deref())?;
+    let peers = match args.check {
+        true => Vec::new(),
+        false => library::find_peers(&args.peer, args.make_peers.as_deref())?,
+    };
     let mut libraries = Vec::new();
     if !args.no_weft {
         libraries.push(weft(args, installed)?);
     }
     libraries.extend(peers);
-    if libraries.len() < 2 {
+    if libraries.len() < 2 && !args.check {
         eprintln!("no other MPI found: nothing to compare with; try --make-peers target/peers");
     }
     if libraries.is_empty() {
@@ -369,6 +376,8 @@ impl Session {
             Some(ratios::render(&self.cases, &apart, &self.libraries, &self.results))
         } else if self.args.rows {
             Some(rows::render(&self.cases, &self.libraries, &self.results))
+        } else if self.args.check {
+            Some(checking::render(&self.cases, &self.libraries, &self.results))
         } else {
             None
         };

@@ -3,11 +3,11 @@
 //! An entry point stores its return address in a word of the thread and jumps on, so a call site costs three instructions. Addresses
 //! travel to other ranks relative to their module, since processes have their modules at different addresses.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
 
 std::arch::global_asm!(
     ".section .tbss,\"awT\",@nobits",
@@ -52,11 +52,14 @@ struct Module {
     base: u64,
 }
 
-/// Call sites by return address, so that each address is looked up once.
-static SITES: Mutex<Option<HashMap<u64, CallSite>>> = Mutex::new(None);
+thread_local! {
+    /// Call sites by return address, so that each thread looks up each address once.
+    static SITES: RefCell<FxHashMap<u64, CallSite>> = RefCell::default();
+}
 
-/// Returns the call site of the thread's present call.
-pub fn current() -> CallSite {
+/// Returns the return address of the thread's present call.
+#[inline]
+pub fn return_address() -> u64 {
     let address: u64;
     // SAFETY: reads a word of the thread, which the entry points write.
     unsafe {
@@ -67,9 +70,12 @@ pub fn current() -> CallSite {
             options(nostack, readonly, preserves_flags)
         );
     }
-    let mut sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
-    let sites = sites.get_or_insert_default();
-    *sites.entry(address).or_insert_with(|| of_address(address))
+    address
+}
+
+/// Returns the call site of a return address.
+pub fn of(address: u64) -> CallSite {
+    SITES.with_borrow_mut(|sites| *sites.entry(address).or_insert_with(|| of_address(address)))
 }
 
 fn of_address(address: u64) -> CallSite {

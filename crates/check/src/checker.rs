@@ -1,24 +1,30 @@
 //! The checks of a process, and the calls that take part in them.
 
+mod call_memory;
 mod completion;
+pub mod fast_path;
 mod matched;
 mod messages;
 mod operations;
+mod partitioned;
 
 use crate::collective::{self, CollectiveComparison};
 use crate::datatype::Datatypes;
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::library::mpi;
+use crate::marks::{self, MessageArrival, SignatureMarks};
 use crate::memory_use::MemoryUses;
 use crate::objects::{ObjectHandle, ObjectRegistry};
 use crate::report::{EXIT_CODE, FindingClass, Findings, Party};
 use crate::requests::Requests;
 use crate::role::{CallRole, Timing};
 use crate::shadow::{
-    CallRecord, CommFacts, MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, RecordsUnderWay,
+    CallRecord, CommFacts, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_NULL, MPI_COMM_SELF,
+    MPI_COMM_WORLD, RawStatus,
 };
-use matched::MatchedMessages;
+use matched::ProbedMessages;
+use partitioned::PartitionedReceives;
 use std::collections::HashMap;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,16 +56,19 @@ pub struct Checker {
     comms: HashMap<usize, CommFacts>,
     types: Datatypes,
     memory: MemoryUses,
-    matched: MatchedMessages,
+    marks: SignatureMarks,
+    probed: ProbedMessages,
+    partitioned: PartitionedReceives,
     requests: Requests,
     objects: ObjectRegistry,
-    records: RecordsUnderWay,
     findings: Findings,
     /// Number of operations so far.
     operations: u64,
 }
 
 static CHECKER: Mutex<Option<Checker>> = Mutex::new(None);
+/// True from MPI_Init to MPI_Finalize.
+static IS_RUNNING: AtomicBool = AtomicBool::new(false);
 /// True if this process has findings and has called MPI_Finalize.
 static HAS_FINDINGS: AtomicBool = AtomicBool::new(false);
 
@@ -74,13 +83,13 @@ fn with<R>(f: impl FnOnce(&mut Checker) -> R) -> Option<R> {
 /// The program keeps MPI's rules for the arguments of function `index`.
 pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int {
     // Programs of older ABIs have other handles, so their calls are not checked.
-    let is_running = with(|_| ()).is_some();
+    let is_running = IS_RUNNING.load(Ordering::Relaxed);
     // SAFETY: the caller promises it, here and below.
     unsafe {
         match role {
             CallRole::Start => {
                 let code = forward(index, call.arguments);
-                if code == 0 && crate::library::legacy().is_none() {
+                if code == 0 && !crate::library::is_unchecked() {
                     start();
                 }
                 code
@@ -89,6 +98,8 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
             CallRole::Finalize => finalize(index, call),
             CallRole::Send(timing) => operations::send(index, call, timing),
             CallRole::Receive(timing) => operations::receive(index, call, timing),
+            CallRole::PartitionedSend => partitioned::send(index, call),
+            CallRole::PartitionedReceive => partitioned::receive(index, call),
             CallRole::MatchedProbe => matched::probe(index, call),
             CallRole::MatchedReceive(timing) => matched::receive(index, call, timing),
             CallRole::SendReceive(timing) => operations::send_receive(index, call, timing),
@@ -118,14 +129,17 @@ unsafe fn start() {
         comms: HashMap::from(comms),
         types: Datatypes::default(),
         memory: MemoryUses::default(),
-        matched: MatchedMessages::default(),
+        marks: SignatureMarks::new(),
+        probed: ProbedMessages::default(),
+        partitioned: PartitionedReceives::default(),
         requests: Requests::default(),
         objects: ObjectRegistry::default(),
-        records: RecordsUnderWay::default(),
         findings: Findings::default(),
         operations: 0,
     };
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
+    marks::begin();
+    IS_RUNNING.store(true, Ordering::Relaxed);
 }
 
 /// Runs a call that makes or frees objects, or does neither.
@@ -154,14 +168,21 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
 fn before_free(object: ObjectHandle) {
     let handle = object.handle;
     match object.kind {
-        "DATATYPE" => with(|checker| checker.types.forget(handle)),
+        "DATATYPE" => {
+            call_memory::forget();
+            with(|checker| checker.types.forget(handle))
+        }
         "COMMUNICATOR" => {
-            let facts = with(|checker| checker.comms.remove(&handle)).flatten();
-            if let Some(mut facts) = facts {
-                let leftovers = facts.leftovers();
-                with(|checker| {
-                    leftovers.into_iter().for_each(|(r, tag)| checker.leftover(&r, tag))
-                });
+            call_memory::forget();
+            let facts = with(|checker| {
+                if checker.marks.comms.contains(&handle) {
+                    checker.leftovers(handle);
+                }
+                checker.marks.forget(handle);
+                checker.partitioned.forget(handle);
+                checker.comms.remove(&handle)
+            });
+            if let Some(facts) = facts.flatten() {
                 let mut shadow = facts.shadow;
                 // SAFETY: the communicator is ours. All ranks free it, since they free the program's communicator.
                 unsafe { mpi!(MPI_Comm_free(&raw mut shadow)) };
@@ -177,15 +198,23 @@ fn before_free(object: ObjectHandle) {
 /// # Safety
 /// The call has succeeded.
 unsafe fn after(call: &CheckedCall<'_>) {
+    let stem = call.function.stem();
+    if stem.starts_with("Comm_idup") {
+        // SAFETY: the call has succeeded.
+        return unsafe { operations::copy_begins(call) };
+    }
     // SAFETY: the call has succeeded.
     let new = unsafe {
         with(|checker| checker.objects.add(call));
-        SHADOWED.contains(&call.function.stem()).then(|| call.result("COMMUNICATOR")).flatten()
+        call.result("COMMUNICATOR").filter(|&comm| comm != MPI_COMM_NULL)
     };
-    if let Some(comm) = new.filter(|&comm| comm != MPI_COMM_NULL) {
-        // SAFETY: all processes of the new communicator are here.
-        let facts = unsafe { CommFacts::new(comm) };
-        with(|checker| checker.comms.insert(comm, facts));
+    if let Some(comm) = new {
+        with(|checker| checker.marks.comms.insert(comm));
+        if SHADOWED.contains(&stem) {
+            // SAFETY: all processes of the new communicator are here.
+            let facts = unsafe { CommFacts::new(comm) };
+            with(|checker| checker.comms.insert(comm, facts));
+        }
     }
 }
 
@@ -202,14 +231,13 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
         // SAFETY: the communicator is ours. After the barrier, all messages have been sent.
         unsafe { mpi!(MPI_Barrier(shadow)) };
     }
-    with(Checker::leftovers);
-    if let Some(shadow) = barrier.flatten() {
-        // SAFETY: as above. Now all records have been received.
-        unsafe { mpi!(MPI_Barrier(shadow)) };
-    }
+    with(|checker| {
+        let comms: Vec<usize> = checker.marks.comms.iter().copied().collect();
+        comms.into_iter().for_each(|comm| checker.leftovers(comm));
+    });
+    IS_RUNNING.store(false, Ordering::Relaxed);
     let checker = CHECKER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(mut checker) = checker {
-        checker.records.finish();
+    if let Some(checker) = checker {
         HAS_FINDINGS.store(!checker.findings.is_empty(), Ordering::Relaxed);
         for facts in checker.comms.values() {
             let mut shadow = facts.shadow;
@@ -269,17 +297,28 @@ impl Checker {
         }
     }
 
-    /// Adds findings for all messages that nobody has received.
-    fn leftovers(&mut self) {
-        let all: Vec<_> = self.comms.values_mut().flat_map(CommFacts::leftovers).collect();
-        all.iter().for_each(|(record, tag)| self.leftover(record, *tag));
-    }
-
-    /// Adds a finding for a message that nobody has received.
-    fn leftover(&mut self, record: &CallRecord, tag: i64) {
-        let facts = format!("to rank {}, tag {tag}, {}", self.rank, record.describe());
-        let party = remote_party(record, facts);
-        self.findings.add(FindingClass::MessageNotReceived, vec![party]);
+    /// Adds findings for all messages on a communicator that nobody has received. The messages remain with the library.
+    fn leftovers(&mut self, comm: usize) {
+        loop {
+            let (mut flag, mut status) = (0 as c_int, RawStatus::default());
+            let (mut message, to) = (0usize, status.as_mut_ptr());
+            // SAFETY: the results are local variables.
+            let message = unsafe {
+                let (flag, handle) = (&raw mut flag, &raw mut message);
+                mpi!(MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, flag, handle, to));
+                MessageArrival::of_status(comm, to as usize)
+            };
+            if flag == 0 {
+                return;
+            }
+            if let Some(record) = self.marks.of_message(&message) {
+                let MessageArrival { tag, bytes, .. } = message;
+                let elements = record.describe(bytes);
+                let facts = format!("to rank {}, tag {tag}, {elements}", self.rank);
+                let party = remote_party(&record.call(), facts);
+                self.findings.add(FindingClass::MessageNotReceived, vec![party]);
+            }
+        }
     }
 }
 

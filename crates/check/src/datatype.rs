@@ -2,9 +2,10 @@
 
 use crate::library::mpi;
 use crate::signature::TypeSignature;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 use std::ffi::c_int;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Handle of the last predefined datatype.
 const LAST_PREDEFINED: usize = 0x3ff;
@@ -21,6 +22,10 @@ pub struct MemoryRange {
 
 /// Facts about a datatype.
 pub struct TypeFacts {
+    /// Number of the datatype in this process. No other datatype gets the number.
+    pub number: u64,
+    /// Size of an element in bytes, without gaps.
+    pub size: u64,
     pub signature: TypeSignature,
     /// Memory of an element; `None` if there are too many blocks, or if the blocks are not computed.
     pub blocks: Option<Vec<MemoryRange>>,
@@ -88,7 +93,7 @@ mod combiner {
 
 /// Facts about datatypes, by handle.
 #[derive(Default)]
-pub struct Datatypes(HashMap<usize, Arc<TypeFacts>>);
+pub struct Datatypes(FxHashMap<usize, Arc<TypeFacts>>);
 
 /// Parts of a type, as MPI_Type_get_contents returns them.
 struct TypeContents {
@@ -121,14 +126,22 @@ impl Datatypes {
     }
 
     fn compute(&mut self, handle: usize) -> Option<TypeFacts> {
-        let (mut lower, mut extent) = (0i64, 0i64);
+        let (mut lower, mut extent, mut size) = (0i64, 0i64, 0i64);
         // SAFETY: the results are local variables. The library checks the handle.
-        let code = unsafe { mpi!(MPI_Type_get_extent_c(handle, &raw mut lower, &raw mut extent)) };
-        if code != 0 {
+        let codes = unsafe {
+            [
+                mpi!(MPI_Type_get_extent_c(handle, &raw mut lower, &raw mut extent)),
+                mpi!(MPI_Type_size_c(handle, &raw mut size)),
+            ]
+        };
+        if codes != [0; 2] {
             return None;
         }
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let (number, size) = (NUMBERS.fetch_add(1, Ordering::Relaxed), size.max(0) as u64);
         if let Some(known) = PREDEFINED.iter().find(|known| known.handle == handle) {
-            return Some(predefined(known, extent));
+            let (signature, blocks) = predefined(known);
+            return Some(TypeFacts { number, size, signature, blocks: Some(blocks), extent });
         }
         let contents = contents(handle)?;
         let of: Option<Vec<_>> = contents.types.iter().map(|&inner| self.facts(inner)).collect();
@@ -141,6 +154,8 @@ impl Datatypes {
         }
         let of = of?;
         Some(TypeFacts {
+            number,
+            size,
             signature: signature(&contents, &of)?,
             blocks: blocks(&contents, &of).map(merged).filter(|blocks| blocks.len() <= MAX_BLOCKS),
             extent,
@@ -148,7 +163,8 @@ impl Datatypes {
     }
 }
 
-fn predefined(known: &PredefinedClass, extent: i64) -> TypeFacts {
+/// Returns the signature and the memory of a predefined type.
+fn predefined(known: &PredefinedClass) -> (TypeSignature, Vec<MemoryRange>) {
     let elements = known.classes.iter().map(|&(class, _)| TypeSignature::element(class)).collect();
     let mut offset = 0;
     let block = |&(_, length): &(u8, i64)| {
@@ -159,8 +175,7 @@ fn predefined(known: &PredefinedClass, extent: i64) -> TypeFacts {
         block
     };
     let blocks = merged(known.classes.iter().map(block).collect());
-    let signature = TypeSignature::sequence(elements);
-    TypeFacts { signature, blocks: Some(blocks), extent }
+    (TypeSignature::sequence(elements), blocks)
 }
 
 fn contents(handle: usize) -> Option<TypeContents> {
@@ -323,6 +338,7 @@ fn merged(mut blocks: Vec<MemoryRange>) -> Vec<MemoryRange> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::HashMap;
 
     fn block(offset: i64, length: i64) -> MemoryRange {
         MemoryRange { offset, length }
@@ -345,7 +361,7 @@ mod tests {
     #[test]
     fn pairs_have_the_places_of_their_members_in_c() {
         let pair = PREDEFINED.iter().find(|known| known.name == "MPI_SHORT_INT").unwrap();
-        assert_eq!(predefined(pair, 8).blocks, Some(vec![block(0, 2), block(4, 4)]));
+        assert_eq!(predefined(pair).1, [block(0, 2), block(4, 4)]);
     }
 
     #[test]

@@ -42,7 +42,8 @@ pub struct FunctionDescription {
 impl FunctionDescription {
     /// Returns the name, such as `MPI_Send`.
     pub fn name(&self) -> &'static str {
-        &self.name.to_str().expect("names are ASCII")[1..]
+        // SAFETY: the names of the standard are ASCII.
+        unsafe { std::str::from_utf8_unchecked(&self.name.to_bytes()[1..]) }
     }
 
     /// Returns the name without `MPI_` and without `_c`.

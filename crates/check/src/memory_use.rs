@@ -3,6 +3,7 @@
 use crate::call_site::CallSite;
 use crate::datatype::{MemoryRange, TypeFacts, repeated};
 use crate::function::{ArgumentDirection, CheckedCall};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Access of an operation to memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +78,40 @@ pub struct MemoryUse {
 
 /// Memory that operations use now.
 #[derive(Default)]
-pub struct MemoryUses(Vec<MemoryUse>);
+pub struct MemoryUses {
+    uses: Vec<MemoryUse>,
+    /// For each use the memory from its first block to the end of its last block.
+    spans: Vec<MemorySpan>,
+}
+
+/// Memory between two addresses.
+#[derive(Clone, Copy)]
+struct MemorySpan {
+    start: i64,
+    end: i64,
+}
+
+impl MemorySpan {
+    /// Returns the memory from the first block of some ranges to the end of the last block.
+    fn of(ranges: &[BufferRange]) -> MemorySpan {
+        let blocks = || ranges.iter().flat_map(|range| &range.blocks);
+        let start = blocks().map(|block| block.offset).min().unwrap_or(0);
+        let end = blocks().map(|block| block.offset + block.length).max().unwrap_or(0);
+        MemorySpan { start, end }
+    }
+
+    fn overlaps(self, other: MemorySpan) -> bool {
+        self.start < other.end && other.start < self.end
+    }
+}
+
+/// Number of operations that use memory now.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns true if no operation under way uses memory.
+pub fn is_idle() -> bool {
+    IN_USE.load(Ordering::Relaxed) == 0
+}
 
 impl MemoryUses {
     /// Returns the first use that forbids these ranges, with the parameter's name of the new call and of the earlier call.
@@ -85,7 +119,9 @@ impl MemoryUses {
         &self,
         ranges: &[BufferRange],
     ) -> Option<(&MemoryUse, &'static str, &'static str)> {
-        self.0.iter().find_map(|earlier| {
+        let span = MemorySpan::of(ranges);
+        let near = |&(_, other): &(&MemoryUse, &MemorySpan)| span.overlaps(*other);
+        self.uses.iter().zip(&self.spans).filter(near).find_map(|(earlier, _)| {
             let pairs = earlier.ranges.iter().flat_map(|a| ranges.iter().map(move |b| (a, b)));
             let found = pairs.into_iter().find(|(a, b)| a.conflict(b).is_some());
             found.map(|(a, b)| (earlier, b.parameter, a.parameter))
@@ -94,14 +130,18 @@ impl MemoryUses {
 
     /// Adds the use of an operation that has begun.
     pub fn begin(&mut self, memory: MemoryUse) {
-        self.0.push(memory);
+        self.spans.push(MemorySpan::of(&memory.ranges));
+        self.uses.push(memory);
+        IN_USE.store(self.uses.len(), Ordering::Relaxed);
     }
 
     /// Removes the use of an operation.
     pub fn end(&mut self, operation: u64) {
-        if let Some(at) = self.0.iter().position(|memory| memory.operation == operation) {
-            self.0.swap_remove(at);
+        if let Some(at) = self.uses.iter().position(|memory| memory.operation == operation) {
+            self.uses.swap_remove(at);
+            self.spans.swap_remove(at);
         }
+        IN_USE.store(self.uses.len(), Ordering::Relaxed);
     }
 }
 

@@ -71,9 +71,14 @@ impl ObjectRegistry {
             let handle = if pointer.is_null() { 0 } else { unsafe { *pointer } };
             if handle > LAST_PREDEFINED {
                 let origin = ObjectOrigin { noun, function: call.function.name(), site: call.site };
-                self.0.entry(ObjectHandle { kind, handle }).or_default().push(origin);
+                self.insert(ObjectHandle { kind, handle }, origin);
             }
         }
+    }
+
+    /// Adds an object.
+    pub fn insert(&mut self, object: ObjectHandle, origin: ObjectOrigin) {
+        self.0.entry(object).or_default().push(origin);
     }
 
     /// Returns kind and handle of the object that a call would free.

@@ -2,29 +2,28 @@
 
 use crate::call_site::CallSite;
 use crate::collective::CollectiveComparison;
+use crate::datatype::TypeFacts;
 use crate::memory_use::BufferRange;
-use crate::signature::TypeSignature;
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
 
 /// The null handle.
 pub const MPI_REQUEST_NULL: usize = 0x180;
+
+/// Elements of a receive buffer.
+#[derive(Clone)]
+pub struct ReceiveElements {
+    pub facts: Arc<TypeFacts>,
+    pub count: i64,
+}
 
 /// A receive of a request.
 #[derive(Clone)]
 pub struct RequestReceive {
     pub comm: usize,
-    pub source: i64,
-    pub tag: i64,
-    pub signature: TypeSignature,
-}
-
-/// A send of a persistent request.
-#[derive(Clone)]
-pub struct RequestSend {
-    pub comm: usize,
-    pub to: i64,
-    pub tag: i64,
-    pub signature: TypeSignature,
+    pub elements: ReceiveElements,
+    /// Number of a partitioned receive, until it is compared.
+    pub partitioned: Option<u64>,
 }
 
 /// A request.
@@ -41,15 +40,15 @@ pub struct RequestFacts {
     /// Sample of each range, as it was when the operation began.
     pub samples: Vec<u64>,
     pub receive: Option<RequestReceive>,
-    /// The send that each start of a persistent request begins.
-    pub send: Option<RequestSend>,
+    /// Address of the communicator that the operation makes.
+    pub new_comm: Option<usize>,
     /// Comparison of a collective operation among its ranks.
     pub comparison: Option<Box<CollectiveComparison>>,
 }
 
 /// Requests by handle.
 #[derive(Default)]
-pub struct Requests(HashMap<usize, Vec<RequestFacts>>);
+pub struct Requests(FxHashMap<usize, Vec<RequestFacts>>);
 
 impl Requests {
     /// Adds a request.

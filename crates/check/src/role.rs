@@ -32,6 +32,8 @@ pub enum CallRole {
     Send(Timing),
     Receive(Timing),
     SendReceive(Timing),
+    PartitionedSend,
+    PartitionedReceive,
     MatchedProbe,
     MatchedReceive(Timing),
     Collective(Timing, CommonSignature),
@@ -114,6 +116,8 @@ pub fn role(function: &FunctionDescription) -> CallRole {
     match base.to_ascii_lowercase().as_str() {
         "recv" => CallRole::Receive(timing),
         "sendrecv" | "sendrecv_replace" => CallRole::SendReceive(timing),
+        "psend" => CallRole::PartitionedSend,
+        "precv" => CallRole::PartitionedReceive,
         "mprobe" | "improbe" => CallRole::MatchedProbe,
         "mrecv" => CallRole::MatchedReceive(Timing::Blocking),
         "imrecv" => CallRole::MatchedReceive(Timing::Nonblocking),

@@ -27,6 +27,7 @@ fn power(mut base: u64, mut exponent: u64) -> u64 {
 }
 
 /// Hash of a sequence of elements, with its length.
+#[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SequenceHash {
     pub elements: u64,

@@ -57,7 +57,7 @@ pub struct LargeMessageCounts {
 impl SmallMessageCounts {
     #[inline]
     pub(crate) fn count_received(&mut self, status: &Status) {
-        self.received += u64::from(!status.cancelled);
+        self.received += u64::from(!status.flags.cancelled());
         self.bytes_received += status.bytes;
     }
 }

@@ -15,12 +15,12 @@ pub use receive::Direct;
 pub use streams::Streams;
 
 use crate::counts::MessageCounts;
-use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, PeerMessage, SignatureMark};
 use crate::limits::{ProtocolChange, ProtocolLimits};
 use crate::matching::MatchingQueues;
 use crate::message::MessageOutcome;
 use crate::protocol::{co_copy, eager, rendezvous_pieces, rendezvous_write};
-use crate::request::PendingOperation;
+use crate::request::{PendingOperation, StatusFlags};
 use crate::stream;
 use crate::transport::Transport;
 use parked::Parked;
@@ -288,16 +288,19 @@ impl<F: Fabric> Endpoint<F> {
     fn dispatch(
         &self,
         state: &mut EndpointState,
-        message: &ArrivedMessage,
+        arrived: &ArrivedMessage,
         e: Envelope,
     ) -> MessageOutcome {
         let EndpointState { operations, in_flight, matching, .. } = state;
         let transport = &self.transport;
-        let message = &PeerMessage { peer: message.peer, envelope: e, payload: message.payload };
+        let message = &PeerMessage { peer: arrived.peer, envelope: e, payload: arrived.payload };
         match e.kind {
             MessageKind::Eager | MessageKind::EagerSync => {
                 eager::on_eager(transport, operations, matching, message)
             }
+            MessageKind::EagerWithMark
+            | MessageKind::EagerSyncWithMark
+            | MessageKind::RtsWithMark => self.handle_with_mark(state, arrived),
             MessageKind::Ack => eager::on_ack(transport, operations, message),
             MessageKind::Credit => eager::on_credit(transport, operations, message),
             MessageKind::Rts => in_flight.on_rts(transport, operations, matching, message),
@@ -326,6 +329,32 @@ impl<F: Fabric> Endpoint<F> {
                 false => Err("place of words"),
             },
         }
+    }
+
+    /// Handles a message with a signature mark, which goes to the status of the receive.
+    #[cold]
+    fn handle_with_mark(
+        &self,
+        EndpointState { operations, in_flight, matching, .. }: &mut EndpointState,
+        message: &ArrivedMessage,
+    ) -> MessageOutcome {
+        let transport = &self.transport;
+        let (head, mark) = SignatureMark::split(message.head);
+        let e = Envelope::decode(head).ok_or("message with a mark")?;
+        let receive = matching.posted.find(e.context, e.rank, e.tag);
+        let (posted, kept) = (matching.posted.len(), matching.arrived.len());
+        let message = &PeerMessage { peer: message.peer, envelope: e, payload: message.payload };
+        match e.kind {
+            MessageKind::Rts => in_flight.on_rts(transport, operations, matching, message)?,
+            _ => eager::on_eager(transport, operations, matching, message)?,
+        }
+        // A message that its sender has cancelled changes neither queue.
+        if let Some(receive) = receive.filter(|_| matching.posted.len() < posted) {
+            operations.requests[receive].status.flags = StatusFlags::of_mark(mark);
+        } else if matching.arrived.len() > kept {
+            matching.arrived.mark_last(mark);
+        }
+        Ok(())
     }
 
     /// Returns [`crate::ProtocolLimits::ranks_each`].

@@ -1,7 +1,7 @@
 //! Wire format: the 24-byte head of every message.
 //!
 //! ```text
-//!   word 0   kind (8) | unused (24) | tag (32)
+//!   word 0   kind (8) | cancel word (1) | signature mark (23) | tag (32)
 //!   word 1   context (64)
 //!   word 2   sender's rank in the communicator (32) | sender's request (32)
 //! ```
@@ -67,6 +67,62 @@ coded_enum! {
         StagedComplete = 15,
         /// Address of a chunk of the sender's cancel words (`matching/cancel.rs`).
         CancelWords = 16,
+        /// [`MessageKind::Eager`] with a [`SignatureMark`].
+        EagerWithMark = 17,
+        /// [`MessageKind::EagerSync`] with a [`SignatureMark`].
+        EagerSyncWithMark = 18,
+        /// [`MessageKind::Rts`] with a [`SignatureMark`].
+        RtsWithMark = 19,
+    }
+}
+
+/// Number with which a sender names the type signature of a message, for a checking mode. 0 names nothing. Only heads of the kinds
+/// with a mark have the bits, so a job without marks does not look at them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SignatureMark(u32);
+
+impl SignatureMark {
+    /// Number of bits of a mark.
+    pub const BITS: u32 = 23;
+    /// First bit of the mark in word 0.
+    const SHIFT: u32 = 9;
+    /// Difference between the code of a kind with a mark and the code of the kind without.
+    const KINDS: u64 = 16;
+
+    /// Returns the mark with this number; `None` if the number is 0 or too large.
+    pub fn new(number: u32) -> Option<SignatureMark> {
+        (number != 0 && number >> SignatureMark::BITS == 0).then_some(SignatureMark(number))
+    }
+
+    /// Returns the number.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+
+    /// Adds the mark to the head of an eager message or an offer.
+    pub fn on(self, head: Head) -> Head {
+        let [word0, word1, word2] = head.0;
+        match self.0 {
+            0 => head,
+            mark => Head([
+                word0 + SignatureMark::KINDS + (u64::from(mark) << SignatureMark::SHIFT),
+                word1,
+                word2,
+            ]),
+        }
+    }
+
+    /// Splits the head of an eager message with a mark. Returns `None` for any other head.
+    pub fn of_eager(head: Head) -> Option<(Head, SignatureMark)> {
+        (head.0[0] as u8 == MessageKind::EagerWithMark as u8).then(|| SignatureMark::split(head))
+    }
+
+    /// Splits a head of a kind with a mark into the head without the mark, and the mark.
+    pub fn split(head: Head) -> (Head, SignatureMark) {
+        let [word0, word1, word2] = head.0;
+        let mask = ((1 << SignatureMark::BITS) - 1) << SignatureMark::SHIFT;
+        let mark = SignatureMark(((word0 & mask) >> SignatureMark::SHIFT) as u32);
+        (Head([(word0 & !mask) - SignatureMark::KINDS, word1, word2]), mark)
     }
 }
 
@@ -134,7 +190,9 @@ pub enum RendezvousNotice {
 pub fn announced(head: &Head) -> Option<(RendezvousNotice, Option<u32>)> {
     let e = Envelope::decode(*head)?;
     match e.kind {
-        MessageKind::Rts => Some((RendezvousNotice::Start, Some(e.rank))),
+        MessageKind::Rts | MessageKind::RtsWithMark => {
+            Some((RendezvousNotice::Start, Some(e.rank)))
+        }
         MessageKind::Ats => Some((RendezvousNotice::Finish, None)),
         _ => None,
     }
@@ -205,6 +263,25 @@ mod tests {
         }
         assert_eq!(Envelope::decode(Head([99, 0, 0])), None);
         assert_eq!(Envelope::decode(Head([0, 0, 0])), None);
+    }
+
+    #[test]
+    fn a_mark_is_split_from_the_head_that_it_was_added_to() {
+        for kind in [MessageKind::Eager, MessageKind::EagerSync, MessageKind::Rts] {
+            for (word, tag, number) in
+                [(true, i32::MAX, 1), (false, 0, (1 << SignatureMark::BITS) - 1)]
+            {
+                let context = MatchingContext(3);
+                let head = Envelope { kind, word, tag, context, rank: 77, request: 5 }.encode();
+                let mark = SignatureMark::new(number).expect("in range");
+                assert_eq!(SignatureMark::split(mark.on(head)), (head, mark));
+                let with = Envelope::decode(mark.on(head)).expect("a known kind");
+                assert_eq!((with.kind as u8, with.word), (kind as u8 + 16, word));
+            }
+        }
+        let head = Envelope::reply(MessageKind::Rts, 0, 0);
+        assert_eq!(SignatureMark::default().on(head), head);
+        assert_eq!([0, 1 << SignatureMark::BITS].map(SignatureMark::new), [None, None]);
     }
 
     #[test]

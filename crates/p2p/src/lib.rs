@@ -53,8 +53,10 @@ mod transport;
 
 pub use counts::{LargeMessageCounts, MessageCounts, SmallMessageCounts};
 pub use endpoint::{CompletionBatch, Direct, Endpoint, Streams, Wait};
-pub use envelope::{MatchingContext, ReceiveSource, RendezvousNotice, Tag, announced};
+pub use envelope::{
+    MatchingContext, ReceiveSource, RendezvousNotice, SignatureMark, Tag, announced,
+};
 pub use limits::{ProtocolChange, ProtocolLimits, Rendezvous, far_credit};
 pub use matching::Matched;
 pub use message::{MessageTarget, SendMode, TransferPattern, Want};
-pub use request::{PendingOperation, RequestId, Status};
+pub use request::{PendingOperation, RequestId, Status, StatusFlags};

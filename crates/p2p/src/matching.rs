@@ -14,8 +14,9 @@ mod chains;
 mod posted;
 mod unexpected;
 
-use crate::envelope::{Envelope, MessageKind, Tag};
+use crate::envelope::{Envelope, MessageKind, SignatureMark, Tag};
 use crate::message::Want;
+use crate::request::StatusFlags;
 use crate::transport::Transport;
 use cancel::CancelWords;
 use posted::PostedReceives;
@@ -43,6 +44,14 @@ impl Matched {
         self.peer
     }
 
+    /// Returns the flags of the message's status.
+    pub fn flags(&self) -> StatusFlags {
+        match self.body {
+            Some(EnvelopeBody::WithMark(mark, _)) => StatusFlags::of_mark(mark),
+            _ => StatusFlags::NONE,
+        }
+    }
+
     /// Returns the credit, in bytes, that the sender gets back if the message is dropped.
     pub(crate) fn owed(&self) -> u64 {
         if self.kind == MessageKind::EagerSync { self.len } else { 0 }
@@ -67,6 +76,8 @@ pub enum EnvelopeBody {
     Here(Staging),
     /// The address of the payload at the sender.
     There(RemoteAddr),
+    /// A payload or address whose message has a signature mark.
+    WithMark(SignatureMark, Box<EnvelopeBody>),
 }
 
 impl EnvelopeBody {
@@ -75,6 +86,7 @@ impl EnvelopeBody {
         match self {
             EnvelopeBody::Here(payload) => payload.len() as u64,
             EnvelopeBody::There(_) => 0,
+            EnvelopeBody::WithMark(_, body) => body.len(),
         }
     }
 }

@@ -11,7 +11,7 @@ mod state;
 
 pub use state::{RequestStage, RequestState};
 
-use crate::envelope::{MatchingContext, Tag};
+use crate::envelope::{MatchingContext, SignatureMark, Tag};
 use crate::message::{MessageTarget, TransferPattern};
 use crate::slab::Slab;
 use std::collections::VecDeque;
@@ -32,10 +32,41 @@ pub struct Status {
     pub bytes: u64,
     /// Bytes of the message that did not fit the buffer.
     pub lost: u64,
-    /// True if the operation was cancelled before it was matched; nothing was moved.
-    pub cancelled: bool,
-    /// True if a peer's message was invalid; the operation was given up.
-    pub corrupt: bool,
+    /// Cancelled flag and signature mark.
+    pub flags: StatusFlags,
+}
+
+/// Facts about a message besides its envelope: bit 0 is set if the operation was cancelled, the bits above are the signature mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StatusFlags(u32);
+
+impl StatusFlags {
+    /// Flags of an operation that was cancelled before it was matched; nothing was moved.
+    pub const CANCELLED: StatusFlags = StatusFlags(1);
+    /// Flags of a message without a mark.
+    pub const NONE: StatusFlags = StatusFlags(0);
+
+    /// Returns true if the operation was cancelled.
+    #[inline(always)]
+    pub fn cancelled(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    /// Returns the flags of a received message with a mark.
+    pub fn of_mark(mark: SignatureMark) -> StatusFlags {
+        StatusFlags(mark.number() << 1)
+    }
+
+    /// Returns the bits: the cancelled flag, and above it the mark.
+    #[inline(always)]
+    pub fn bits(self) -> u32 {
+        self.0
+    }
+
+    /// Returns only the cancelled flag.
+    pub fn without_mark(self) -> StatusFlags {
+        StatusFlags(self.0 & 1)
+    }
 }
 
 /// Description of an operation under way, for the report of a hang.

@@ -47,6 +47,7 @@ mod partitioned;
 mod rank_buffers;
 mod request;
 mod resources;
+mod signature_records;
 mod topology;
 
 pub use attributes::Attributes;
@@ -67,7 +68,8 @@ pub use neighbors::Neighbors;
 pub use partitioned::{PartitionedReceive, PartitionedSend};
 pub use rank_buffers::RankBuffers;
 pub use request::{Active, External, OperationOutcome};
+pub use signature_records::RecordSpace;
 pub use topology::{Cartesian, CommTopology, Edge, Graph, Neighborhood};
 pub use weft_collective::CallKey;
 pub use weft_collective::inter::Root;
-pub use weft_p2p::{Matched, RequestId, Status};
+pub use weft_p2p::{Matched, RequestId, SignatureMark, Status, StatusFlags};

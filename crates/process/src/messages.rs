@@ -5,8 +5,8 @@ use crate::{Active, Buffer, Comm, Error, OperationOutcome, WaitHooks};
 use std::task::Poll;
 use weft_fabric::{Fabric, FabricExt, Sge};
 use weft_p2p::{
-    Direct, Matched, MatchingContext, MessageTarget, ReceiveSource, RequestId, SendMode, Status,
-    Want,
+    Direct, Matched, MatchingContext, MessageTarget, ReceiveSource, RequestId, SendMode,
+    SignatureMark, Status, StatusFlags, Want,
 };
 
 /// Destination of a message.
@@ -31,7 +31,7 @@ pub enum Origin {
 
 /// The status of a receive from MPI_PROC_NULL (MPI 5.0, section 3.10).
 pub(crate) const NOBODY: Status =
-    Status { source: -3, tag: -2, bytes: 0, lost: 0, cancelled: false, corrupt: false };
+    Status { source: -3, tag: -2, bytes: 0, lost: 0, flags: StatusFlags::NONE };
 
 impl<F: Fabric> Comm<F> {
     #[inline(always)]
@@ -70,6 +70,20 @@ impl<F: Fabric> Comm<F> {
         let send =
             |data| self.engine.endpoint().isend_cancellable(self.target(to, tag), data, mode);
         self.isend_by(buffer, send)
+    }
+
+    /// Starts a send of a message with a signature mark.
+    pub fn isend_with_mark(
+        &self,
+        buffer: &Buffer,
+        to: Destination,
+        tag: i32,
+        mode: SendMode,
+        mark: SignatureMark,
+    ) -> Active {
+        let Destination::Rank(to) = to else { return Active::Done(NOBODY) };
+        let (endpoint, target) = (self.engine.endpoint(), self.target(to, tag));
+        self.isend_by(buffer, |data| endpoint.isend_with_mark(target, data, mode, mark))
     }
 
     pub(crate) fn isend_to(
@@ -253,6 +267,7 @@ impl<F: Fabric> Comm<F> {
             source: matched.rank as i32,
             tag: matched.tag,
             bytes: matched.len,
+            flags: matched.flags(),
             ..Status::default()
         };
         Some((Some(matched), status))

@@ -148,9 +148,9 @@ impl Active {
             Active::Done(status) => Some(*status),
             Active::Task(task) => task.is_over().then(Status::default),
             Active::External(operation) => return operation.peek(),
-            Active::Send { id, .. } => endpoint
-                .peek_status(*id)
-                .map(|s| Status { cancelled: s.cancelled, ..Status::default() }),
+            Active::Send { id, .. } => {
+                endpoint.peek_status(*id).map(|s| Status { flags: s.flags, ..Status::default() })
+            }
             Active::Receive { id, .. } => endpoint.peek_status(*id),
         };
         status.map(OperationOutcome::of)

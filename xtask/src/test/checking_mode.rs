@@ -22,6 +22,20 @@ const KINDS: &[(&str, &[&str])] = &[
             "persistent_with_other_type",
             "matched_receive_of_other_type",
             "structure_with_other_order",
+            "longer_receive_of_other_type",
+            "large_send_of_other_type",
+            "early_message_of_other_type",
+            "types_change_in_one_call",
+            "sendrecv_of_other_type",
+            "replace_with_other_type",
+            "isendrecv_of_other_type",
+            "buffered_send_of_other_type",
+            "nonblocking_matched_receive_of_other_type",
+            "message_on_nonblocking_copy",
+            "message_on_communicator_from_group",
+            "message_on_intercommunicator",
+            "message_from_spawned_child",
+            "partitioned_of_other_type",
         ],
     ),
     (
@@ -46,8 +60,11 @@ const KINDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("buffer changed", &["buffer_changed"]),
-    ("request not completed", &["send_not_completed", "persistent_not_freed"]),
-    ("message not received", &["message_not_received"]),
+    (
+        "request not completed",
+        &["send_not_completed", "persistent_not_freed", "partitioned_not_freed"],
+    ),
+    ("message not received", &["message_not_received", "message_not_received_on_copy"]),
     (
         "object not freed",
         &[
@@ -58,7 +75,22 @@ const KINDS: &[(&str, &[&str])] = &[
             "window_not_freed",
         ],
     ),
-    ("", &["messages", "wildcards", "cancelled_receive", "collectives", "objects"]),
+    (
+        "",
+        &[
+            "messages",
+            "wildcards",
+            "cancelled_receive",
+            "cancelled_send",
+            "sends_of_all_modes",
+            "messages_on_communicators",
+            "spawned_child",
+            "errors_are_returned",
+            "handles_are_used_again",
+            "collectives",
+            "objects",
+        ],
+    ),
 ];
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {

@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::lanes;
 use crate::objects::{Belongs, RequestObject, RequestOrigin};
 use crate::requests::{persist, start};
+use crate::signature_marks::{self, MessageMark};
 use crate::state::{engine, running, state};
 use crate::types::{Comm, Request, Session};
 use crate::waiting::WaitingCall;
@@ -323,6 +324,7 @@ pub fn send_copy(
     data: &Buffer,
     to: weft_process::Destination,
     tag: i32,
+    mark: MessageMark,
 ) -> Result<(), Error> {
     if to == weft_process::Destination::Nobody {
         return Ok(());
@@ -345,7 +347,7 @@ pub fn send_copy(
     let ty = packed.expect("MPI_BYTE is predefined").ty.clone();
     // SAFETY: `memory` has `bytes.len()` bytes, and `Copy` keeps it until the send is complete.
     let copy = unsafe { Buffer::new(bytes.ptr(), bytes.len(), ty) };
-    let active = lanes::start(comm, |comm| comm.isend(&copy, to, tag, SendMode::Standard));
+    let active = lanes::start(comm, |comm| mark.isend(comm, &copy, to, tag, SendMode::Standard));
     if !matches!(active, Active::Done(_)) {
         attached.used.set(attached.used.get() + charged);
         let copies = &mut *COPIES.borrow_mut();
@@ -461,7 +463,7 @@ impl Bsend {
 
     pub(crate) fn blocking(self) -> Result<(), Error> {
         let (comm, data, to, tag) = self.given().checked()?;
-        send_copy(&comm, &data, to, tag)
+        send_copy(&comm, &data, to, tag, signature_marks::take())
     }
 
     /// # Safety
@@ -469,7 +471,7 @@ impl Bsend {
     pub(crate) unsafe fn nonblocking(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
         let (comm, data, to, tag) = self.given().checked()?;
-        send_copy(&comm, &data, to, tag)?;
+        send_copy(&comm, &data, to, tag, signature_marks::take())?;
         let active = Active::Done(weft_process::Status::default());
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Send) }
@@ -481,8 +483,9 @@ impl Bsend {
         let (comm, data, to, tag) = self.given().checked()?;
         room_for_request(request)?;
         let again = comm.clone();
+        let mark = signature_marks::take();
         let recipe = move || {
-            send_copy(&again, &data, to, tag)?;
+            send_copy(&again, &data, to, tag, mark)?;
             Ok(Active::Done(weft_process::Status::default()))
         };
         // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.

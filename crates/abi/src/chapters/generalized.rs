@@ -40,11 +40,15 @@ impl Generalized {
         let to = &raw mut status;
         // SAFETY: the program gave this function and its argument to MPI_Grequest_start; `to` points to a local variable.
         let code = lock::unlocked(|| unsafe { self.query.function()(self.extra, to) });
+        let flags = match status.cancelled() {
+            true => weft_process::StatusFlags::CANCELLED,
+            false => weft_process::StatusFlags::NONE,
+        };
         let found = weft_process::Status {
             source: status.source,
             tag: status.tag,
             bytes: status.bytes(),
-            cancelled: status.cancelled(),
+            flags,
             ..Default::default()
         };
         (found, code)

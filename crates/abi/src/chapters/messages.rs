@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::lanes;
 use crate::objects::{RequestOrigin, SENT};
 use crate::requests::{persist, start};
+use crate::signature_marks;
 use crate::status::MpiStatus;
 use crate::types::{Comm, Request};
 use crate::waiting::WaitingCall;
@@ -62,7 +63,8 @@ pub(crate) trait Sends: Arguments {
             return Ok(comm.send_run(&WaitingCall::new(Self::NAME), data, to, tag, Self::MODE)?);
         }
         let (comm, data, to, tag) = given.checked()?;
-        let active = lanes::start(&comm, |comm| comm.isend(&data, to, tag, Self::MODE));
+        let mark = signature_marks::take();
+        let active = lanes::start(&comm, |comm| mark.isend(comm, &data, to, tag, Self::MODE));
         comm.finish(&WaitingCall::new(Self::NAME), active)?;
         Ok(())
     }
@@ -97,7 +99,8 @@ pub(crate) trait Sends: Arguments {
             };
         }
         let (comm, data, to, tag) = given.checked()?;
-        let active = lanes::start(&comm, |comm| comm.isend(&data, to, tag, Self::MODE));
+        let mark = signature_marks::take();
+        let active = lanes::start(&comm, |comm| mark.isend(comm, &data, to, tag, Self::MODE));
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Send) }
     }
@@ -107,9 +110,9 @@ pub(crate) trait Sends: Arguments {
     unsafe fn persistent(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
         let (comm, data, to, tag) = self.given().checked()?;
-        let again = comm.clone();
+        let (again, mark) = (comm.clone(), signature_marks::take());
         let recipe =
-            move || Ok(lanes::start(&again, |comm| comm.isend(&data, to, tag, Self::MODE)));
+            move || Ok(lanes::start(&again, |comm| mark.isend(comm, &data, to, tag, Self::MODE)));
         // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Send) }
     }

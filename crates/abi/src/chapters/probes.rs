@@ -195,8 +195,7 @@ const NO_PROC: weft_process::Status = weft_process::Status {
     tag: MPI_ANY_TAG,
     bytes: 0,
     lost: 0,
-    cancelled: false,
-    corrupt: false,
+    flags: weft_process::StatusFlags::NONE,
 };
 
 /// MPI_Mrecv, MPI_Mrecv_c, MPI_Imrecv, MPI_Imrecv_c.

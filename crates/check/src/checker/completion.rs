@@ -1,16 +1,17 @@
 //! Calls that complete operations, and MPI_Request_free.
 
-use super::operations::source_and_tag;
+use super::messages::ReceiveCall;
 use super::{Checker, end_at_mismatch, with};
 use crate::collective::CollectiveComparison;
 use crate::forward;
 use crate::function::CheckedCall;
-use crate::library::mpi;
+use crate::marks::MessageArrival;
 use crate::memory_use::MemoryAccess;
+use crate::objects::{ObjectHandle, ObjectOrigin};
 use crate::report::FindingClass;
 use crate::requests::{MPI_REQUEST_NULL, RequestFacts};
 use crate::role::RequestCompletion;
-use crate::shadow::RawStatus;
+use crate::shadow::{MPI_COMM_NULL, RawStatus};
 use std::ffi::c_int;
 
 const MPI_UNDEFINED: i64 = -32766;
@@ -21,13 +22,6 @@ struct RequestPlaces {
     place: usize,
     /// Its place in the array of statuses.
     status: usize,
-}
-
-/// Status of a request that is complete.
-struct CompletedStatus {
-    /// Source and tag of a message that was received.
-    from: (i64, i64),
-    is_cancelled: bool,
 }
 
 /// Runs a call that completes requests.
@@ -100,8 +94,7 @@ pub unsafe fn complete(
         let variable = array.wrapping_add(place) as usize;
         let status = arguments[statuses] + status * size_of::<RawStatus>();
         // SAFETY: the call has set the status.
-        let (from, is_cancelled) = unsafe { (source_and_tag(status), is_cancelled(status)) };
-        let status = CompletedStatus { from, is_cancelled };
+        let status = unsafe { MessageArrival::of_status(MPI_COMM_NULL, status) };
         let comparison = with(|checker| checker.completed(handle, variable, status)).flatten();
         // A rank may complete its part before others have begun theirs, so the comparison waits for them.
         if let Some(mut comparison) = comparison
@@ -112,17 +105,6 @@ pub unsafe fn complete(
         }
     }
     code
-}
-
-/// Returns true if the operation of a status was cancelled.
-///
-/// # Safety
-/// `status` points to a status that a call has set.
-unsafe fn is_cancelled(status: usize) -> bool {
-    let mut flag = 0 as c_int;
-    // SAFETY: the caller promises it.
-    unsafe { mpi!(MPI_Test_cancelled(status, &raw mut flag)) };
-    flag != 0
 }
 
 /// Compares the collective operations of requests for which the program is about to wait. So a mismatch is reported before an
@@ -148,44 +130,20 @@ pub unsafe fn free(index: usize, call: &CheckedCall<'_>) -> c_int {
     let pointer = call.arguments[0] as *const usize;
     // SAFETY: the parameter points to a handle, as MPI requires of the program.
     let handle = if pointer.is_null() { MPI_REQUEST_NULL } else { unsafe { *pointer } };
-    let (mut flag, mut status) = (0 as c_int, RawStatus::default());
-    // SAFETY: the caller promises it; the results are local variables.
-    let (code, is_cancelled) = unsafe {
-        mpi!(MPI_Request_get_status(handle, &raw mut flag, status.as_mut_ptr()));
-        let is_cancelled = flag != 0 && is_cancelled(status.as_ptr() as usize);
-        (forward(index, call.arguments), is_cancelled)
-    };
+    // SAFETY: the caller promises it.
+    let code = unsafe { forward(index, call.arguments) };
     if code == 0 {
-        with(|checker| {
-            if is_cancelled {
-                checker.retract_request(handle, pointer as usize);
-            }
-            // Nobody knows when the operation is complete, so its memory is no longer looked at.
-            checker.forget_request(handle, pointer as usize);
-        });
+        // Nobody knows when the operation is complete, so its memory is no longer looked at.
+        with(|checker| checker.forget_request(handle, pointer as usize));
     }
     code
 }
 
 impl Checker {
-    /// Takes back the record of a request's send, which was cancelled.
-    fn retract_request(&mut self, handle: usize, variable: usize) {
-        let request = self.requests.find(handle, variable);
-        let send = request.and_then(|request| Some((request.send.clone()?, request.operation)));
-        if let Some((send, operation)) = send {
-            self.retract(&send, operation);
-        }
-    }
-
     /// Removes a request whose message is not compared.
     fn forget_request(&mut self, handle: usize, variable: usize) {
         let Some((request, _)) = self.requests.remove(handle, variable) else { return };
         self.memory.end(request.operation);
-        if let Some(receive) = request.receive.filter(|_| request.is_active)
-            && let Some(comm) = self.comms.get_mut(&receive.comm)
-        {
-            comm.withdraw(request.operation);
-        }
     }
 
     /// Notes that a request is complete. Returns the comparison of its collective operation, which may still be under way.
@@ -193,28 +151,15 @@ impl Checker {
         &mut self,
         handle: usize,
         variable: usize,
-        status: CompletedStatus,
+        message: MessageArrival,
     ) -> Option<Box<CollectiveComparison>> {
         let (mut request, others) = self.requests.remove(handle, variable)?;
         others.iter().for_each(|&operation| self.memory.end(operation));
         self.memory.end(request.operation);
-        if status.is_cancelled {
-            if let Some(send) = &request.send {
-                self.retract(send, request.operation);
-            }
-            if let Some(comm) = request.receive.as_ref().and_then(|r| self.comms.get_mut(&r.comm)) {
-                comm.withdraw(request.operation);
-            }
-        } else if request.is_active {
+        if request.is_active && !message.is_cancelled {
             self.check_samples(&request);
-            if let Some(receive) = &request.receive {
-                self.complete_receive(
-                    receive.comm,
-                    request.operation,
-                    status.from.0,
-                    status.from.1,
-                );
-            }
+            self.compare_received(&mut request, message);
+            self.copy_ends(&request);
         }
         let comparison = request.comparison.take();
         if request.is_persistent {
@@ -222,6 +167,31 @@ impl Checker {
             self.requests.add(handle, request);
         }
         comparison
+    }
+
+    /// Compares the receive of a request with its message.
+    fn compare_received(&mut self, request: &mut RequestFacts, mut message: MessageArrival) {
+        let (function, site) = (request.function, request.site);
+        let Some(receive) = &mut request.receive else { return };
+        message.from.comm = receive.comm;
+        match receive.partitioned.take() {
+            Some(number) => self.compare_partitioned(number, message),
+            None => {
+                let elements = &receive.elements;
+                self.compare(&ReceiveCall { function, site, elements }, &message);
+            }
+        }
+    }
+
+    /// Notes the communicator that a request has made.
+    fn copy_ends(&mut self, request: &RequestFacts) {
+        let Some(address) = request.new_comm else { return };
+        // SAFETY: the operation is complete, so it has written a handle to the variable that the program gave.
+        let handle = unsafe { *(address as *const usize) };
+        self.marks.comms.insert(handle);
+        let &RequestFacts { function, site, .. } = request;
+        let origin = ObjectOrigin { noun: "communicator", function, site };
+        self.objects.insert(ObjectHandle { kind: "COMMUNICATOR", handle }, origin);
     }
 
     /// Adds a finding if the program has changed memory that an operation was reading.

@@ -1,40 +1,21 @@
-//! Matched probes, and the receives of their messages.
-//!
-//! A matched probe takes the record of its message, as a receive does. The receive that follows has the signature. The record may be
-//! known later than the receive, if an earlier receive could have matched the message.
+//! Matched probes, and the receives of their messages. A matched probe has the mark of its message.
 
 use super::messages::ReceiveCall;
-use super::operations::{self, RequestPlan, source_and_tag};
-use super::{Checker, with};
-use crate::call_site::CallSite;
+use super::operations::{self, RequestPlan};
+use super::with;
 use crate::forward;
 use crate::function::CheckedCall;
+use crate::marks::MessageArrival;
 use crate::role::Timing;
-use crate::shadow::{CallRecord, RawStatus, ShadowReceive};
-use crate::signature::TypeSignature;
-use std::collections::HashMap;
+use crate::shadow::RawStatus;
+use rustc_hash::FxHashMap;
 use std::ffi::c_int;
 
 const MPI_MESSAGE_NULL: usize = 0x128;
 const MPI_MESSAGE_NO_PROC: usize = 0x129;
 
-/// A receive of a matched message.
-struct MatchedReceive {
-    function: &'static str,
-    site: CallSite,
-    signature: TypeSignature,
-}
-
-/// Messages that a matched probe has found.
-#[derive(Default)]
-pub struct MatchedMessages {
-    /// Operations by the handle of the message.
-    operations: HashMap<usize, u64>,
-    /// Records by operation, before the receive.
-    records: HashMap<u64, CallRecord>,
-    /// Receives by operation, before the record.
-    receives: HashMap<u64, MatchedReceive>,
-}
+/// Messages that a matched probe has found, by handle.
+pub type ProbedMessages = FxHashMap<usize, MessageArrival>;
 
 /// Runs MPI_Mprobe and MPI_Improbe.
 ///
@@ -50,24 +31,13 @@ pub unsafe fn probe(index: usize, call: &CheckedCall<'_>) -> c_int {
             call.function.place("flag").map(|place| *(call.arguments[place] as *const c_int));
         let message = call.result("MESSAGE").unwrap_or(MPI_MESSAGE_NULL);
         let is_none = matches!(message, MPI_MESSAGE_NULL | MPI_MESSAGE_NO_PROC);
-        if code == 0 && flag != Some(0) && !is_none {
-            let (source, tag) = status.map_or((0, 0), |place| source_and_tag(arguments[place]));
-            with(|checker| {
-                let operation = checker.next_operation();
-                let Some(comm) = call.handle("COMMUNICATOR") else { return };
-                let Some(facts) = checker.comms.get_mut(&comm) else { return };
-                facts.post(ShadowReceive {
-                    id: operation,
-                    source,
-                    tag,
-                    matched: None,
-                    function: call.function.name(),
-                    site: call.site,
-                    signature: None,
-                });
-                checker.matched.operations.insert(message, operation);
-                checker.complete_receive(comm, operation, source, tag);
-            });
+        if let (Some(place), Some(comm)) = (status, call.handle("COMMUNICATOR"))
+            && code == 0
+            && flag != Some(0)
+            && !is_none
+        {
+            let arrival = MessageArrival::of_status(comm, arguments[place]);
+            with(|checker| checker.probed.insert(message, arrival));
         }
         code
     }
@@ -86,9 +56,11 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
         let begun = with(|checker| {
             let ranges = operations::ranges(checker, call);
             operations::check_memory(checker, call, &ranges);
-            if let Some(signature) = operations::signature(checker, call, &["buf"]) {
+            if let Some(arrival) = checker.probed.remove(&message)
+                && let Some(elements) = operations::elements(checker, call, &["buf"])
+            {
                 let (function, site) = (call.function.name(), call.site);
-                checker.receive_matched(message, MatchedReceive { function, site, signature });
+                checker.compare(&ReceiveCall { function, site, elements: &elements }, &arrival);
             }
             (checker.next_operation(), RequestPlan { ranges, ..RequestPlan::default() })
         });
@@ -97,29 +69,5 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
             with(|checker| operations::add_request(checker, call, operation, timing, plan));
         }
         code
-    }
-}
-
-impl Checker {
-    /// Notes the record of a matched message.
-    pub(super) fn probed(&mut self, operation: u64, record: CallRecord) {
-        match self.matched.receives.remove(&operation) {
-            Some(receive) => self.compare_matched(&receive, &record),
-            None => drop(self.matched.records.insert(operation, record)),
-        }
-    }
-
-    /// Notes the receive of a matched message.
-    fn receive_matched(&mut self, message: usize, receive: MatchedReceive) {
-        let Some(operation) = self.matched.operations.remove(&message) else { return };
-        match self.matched.records.remove(&operation) {
-            Some(record) => self.compare_matched(&receive, &record),
-            None => drop(self.matched.receives.insert(operation, receive)),
-        }
-    }
-
-    fn compare_matched(&mut self, receive: &MatchedReceive, record: &CallRecord) {
-        let MatchedReceive { function, site, signature } = receive;
-        self.compare(&ReceiveCall { function, site: *site, signature }, record);
     }
 }

@@ -1,16 +1,17 @@
 //! Calls that begin operations: sends, receives, collective operations.
 
+use super::call_memory;
+use super::messages::ReceiveCall;
 use super::{Checker, after, end_at_mismatch, is_request, with};
 use crate::collective::{self, CollectiveComparison, RootPart};
 use crate::forward;
 use crate::function::{CheckedCall, Form};
+use crate::marks::{self, CommPeer, MessageArrival, SendKey, SendRecord};
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
 use crate::report::FindingClass;
-use crate::requests::{RequestFacts, RequestReceive, RequestSend};
+use crate::requests::{ReceiveElements, RequestFacts, RequestReceive};
 use crate::role::{CommonSignature, Timing};
-use crate::shadow::{
-    CallRecord, MPI_PROC_NULL, RETRACTION, RawStatus, ShadowReceive, buffer_signature,
-};
+use crate::shadow::{RawStatus, buffer_signature};
 use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
@@ -54,13 +55,23 @@ pub(super) fn signature(
     call: &CheckedCall<'_>,
     names: &[&str],
 ) -> Option<TypeSignature> {
+    let ReceiveElements { facts, count } = elements(checker, call, names)?;
+    Some(buffer_signature(&facts, count))
+}
+
+/// Returns the elements of the buffer with one of these names.
+pub(super) fn elements(
+    checker: &mut Checker,
+    call: &CheckedCall<'_>,
+    names: &[&str],
+) -> Option<ReceiveElements> {
     let place = names.iter().find_map(|name| call.function.place(name))?;
     let places = buffer_places(call, place)?;
     if call.function.parameters[places.count].is_array {
         return None;
     }
     let facts = checker.types.facts(call.arguments[places.datatype])?;
-    Some(buffer_signature(&facts, call.integer(places.count)))
+    Some(ReceiveElements { facts, count: call.integer(places.count) })
 }
 
 /// Returns the multiple of a buffer's count: the number of ranks for buffers with a part for each rank.
@@ -161,7 +172,7 @@ pub(super) fn check_memory(checker: &mut Checker, call: &CheckedCall<'_>, ranges
 pub(super) struct RequestPlan {
     pub ranges: Vec<BufferRange>,
     pub receive: Option<RequestReceive>,
-    pub send: Option<RequestSend>,
+    pub new_comm: Option<usize>,
     pub comparison: Option<Box<CollectiveComparison>>,
 }
 
@@ -191,7 +202,7 @@ pub(super) unsafe fn add_request(
         ranges: plan.ranges,
         samples: Vec::new(),
         receive: plan.receive,
-        send: plan.send,
+        new_comm: plan.new_comm,
         comparison: plan.comparison,
     };
     if !is_persistent {
@@ -219,67 +230,28 @@ unsafe fn activate(checker: &mut Checker, request: &mut RequestFacts) {
     });
 }
 
-/// Returns the send of a call; `None` for MPI_PROC_NULL or a communicator without a shadow.
-fn send_of(checker: &mut Checker, call: &CheckedCall<'_>, tag: &str) -> Option<RequestSend> {
-    let comm = call.handle("COMMUNICATOR").filter(|comm| checker.comms.contains_key(comm))?;
-    let to = call.named("dest").filter(|&to| to >= 0)?;
-    let signature = signature(checker, call, &["buf", "sendbuf"])?;
-    Some(RequestSend { comm, to, tag: call.named(tag)?, signature })
+/// Returns the receive of a call.
+fn receive_of(checker: &mut Checker, call: &CheckedCall<'_>) -> Option<RequestReceive> {
+    let comm = call.handle("COMMUNICATOR")?;
+    let elements = elements(checker, call, &["recvbuf", "buf"])?;
+    Some(RequestReceive { comm, elements, partitioned: None })
 }
 
-/// Returns the receive of a call; `None` for MPI_PROC_NULL or a communicator without a shadow.
-fn receive_of(checker: &mut Checker, call: &CheckedCall<'_>, tag: &str) -> Option<RequestReceive> {
-    let comm = call.handle("COMMUNICATOR").filter(|comm| checker.comms.contains_key(comm))?;
-    let source = call.named("source").filter(|&source| source != MPI_PROC_NULL)?;
-    let signature = signature(checker, call, &["recvbuf", "buf"])?;
-    Some(RequestReceive { comm, source, tag: call.named(tag)?, signature })
+/// Returns the receiver of a send; `None` for MPI_PROC_NULL.
+pub(super) fn receiver(call: &CheckedCall<'_>) -> Option<CommPeer> {
+    let comm = call.handle("COMMUNICATOR")?;
+    let rank = call.named("dest").filter(|&to| to >= 0)?;
+    Some(CommPeer { comm, rank })
 }
 
 impl Checker {
-    /// Sends the record of a send.
-    fn send_record(
-        &mut self,
-        index: usize,
-        call: &CheckedCall<'_>,
-        send: &RequestSend,
-        operation: u64,
-    ) {
-        let mut record = self.record(index, call);
-        record.sequence = operation;
-        record.set_signature(&send.signature);
-        if let Some(comm) = self.comms.get(&send.comm) {
-            self.records.send(comm, send.to, send.tag, record);
-        }
-    }
-
-    /// Takes back the record of a send that was cancelled.
-    pub(super) fn retract(&mut self, send: &RequestSend, operation: u64) {
-        let record =
-            CallRecord { function: RETRACTION, sequence: operation, ..CallRecord::default() };
-        if let Some(comm) = self.comms.get(&send.comm) {
-            self.records.send(comm, send.to, send.tag, record);
-        }
-    }
-
-    /// Posts a receive.
-    fn post(
-        &mut self,
-        operation: u64,
-        function: &'static str,
-        site: crate::call_site::CallSite,
-        receive: &RequestReceive,
-    ) {
-        if let Some(comm) = self.comms.get_mut(&receive.comm) {
-            comm.post(ShadowReceive {
-                id: operation,
-                source: receive.source,
-                tag: receive.tag,
-                matched: None,
-                function,
-                site,
-                signature: Some(receive.signature.clone()),
-            });
-        }
+    /// Returns the mark of a send. Its record is sent if the receiver does not have it.
+    pub(super) fn mark(&mut self, index: usize, call: &CheckedCall<'_>) -> Option<u32> {
+        let to = receiver(call)?;
+        let ReceiveElements { facts, .. } = elements(self, call, &["buf", "sendbuf"])?;
+        let key = SendKey { site: call.site, function: index, datatype: facts.number };
+        let rank = self.rank;
+        Some(self.marks.of_send(key, to, || SendRecord::new(call.site, index, rank, &facts)))
     }
 }
 
@@ -292,13 +264,16 @@ pub unsafe fn send(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_in
     unsafe {
         let begun = with(|checker| {
             let ranges = ranges(checker, call);
-            let send = send_of(checker, call, "tag");
             let operation = checker.next_operation();
             if timing != Timing::Persistent {
                 check_memory(checker, call, &ranges);
-                send.iter().for_each(|send| checker.send_record(index, call, send, operation));
             }
-            (operation, RequestPlan { ranges, send, ..RequestPlan::default() })
+            let mark = checker.mark(index, call).unwrap_or(0);
+            if mark != 0 {
+                call_memory::remember_send(index, call, mark);
+            }
+            marks::set_next(mark);
+            (operation, RequestPlan { ranges, ..RequestPlan::default() })
         });
         let code = forward(index, call.arguments);
         if let Some((operation, plan)) = begun.filter(|_| code == 0 && is_request(timing)) {
@@ -323,23 +298,13 @@ pub(super) fn with_status(
     (arguments, place)
 }
 
-/// Reads source and tag of a status.
-///
-/// # Safety
-/// `status` points to a status that a call has set.
-pub unsafe fn source_and_tag(status: usize) -> (i64, i64) {
-    // SAFETY: the caller promises it.
-    let status = unsafe { &*(status as *const RawStatus) };
-    (i64::from(status[0]), i64::from(status[1]))
-}
-
 /// Runs a receive.
 ///
 /// # Safety
 /// As for [`super::run`].
 pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_int {
     // SAFETY: the caller promises it.
-    unsafe { receive_with(index, call, timing, "tag", None) }
+    unsafe { receive_with(index, call, timing, SendPart::None) }
 }
 
 /// Runs a send and a receive in one call.
@@ -347,9 +312,15 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
 /// # Safety
 /// As for [`super::run`].
 pub unsafe fn send_receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_int {
-    let send = with(|checker| send_of(checker, call, "sendtag")).flatten();
     // SAFETY: the caller promises it.
-    unsafe { receive_with(index, call, timing, "recvtag", send) }
+    unsafe { receive_with(index, call, timing, SendPart::First) }
+}
+
+/// Send in a call that receives.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum SendPart {
+    None,
+    First,
 }
 
 /// Runs a call that receives, and that may send, too.
@@ -360,43 +331,53 @@ unsafe fn receive_with(
     index: usize,
     call: &CheckedCall<'_>,
     timing: Timing,
-    tag: &str,
-    send: Option<RequestSend>,
+    part: SendPart,
 ) -> c_int {
     let (function, site) = (call.function.name(), call.site);
     // SAFETY: the caller promises it.
     unsafe {
         let begun = with(|checker| {
             let ranges = ranges(checker, call);
-            let receive = receive_of(checker, call, tag);
+            let receive = receive_of(checker, call);
             let operation = checker.next_operation();
             if timing != Timing::Persistent {
                 check_memory(checker, call, &ranges);
-                send.iter().for_each(|send| checker.send_record(index, call, send, operation));
-                receive.iter().for_each(|r| checker.post(operation, function, site, r));
+            }
+            if part == SendPart::First {
+                marks::set_next(checker.mark(index, call).unwrap_or(0));
             }
             (operation, RequestPlan { ranges, receive, ..RequestPlan::default() })
         });
         let mut own = RawStatus::default();
         let (arguments, status) = with_status(call, &mut own);
         let code = forward(index, &arguments);
-        let Some((operation, plan)) = begun else { return code };
-        with(|checker| match (code, timing, plan.receive.clone()) {
-            (0, Timing::Blocking, Some(receive)) => {
-                let (source, tag) = status.map_or((0, 0), |place| source_and_tag(arguments[place]));
-                checker.complete_receive(receive.comm, operation, source, tag);
+        let Some((operation, plan)) = begun.filter(|_| code == 0) else { return code };
+        match (timing, &plan.receive, status) {
+            (Timing::Blocking, Some(receive), Some(status)) => {
+                let arrival = MessageArrival::of_status(receive.comm, arguments[status]);
+                let own = ReceiveCall { function, site, elements: &receive.elements };
+                with(|checker| checker.compare(&own, &arrival));
             }
-            (0, Timing::Blocking, None) => {}
-            (0, ..) => add_request(checker, call, operation, timing, plan),
-            (_, _, Some(receive)) => {
-                if let Some(comm) = checker.comms.get_mut(&receive.comm) {
-                    comm.withdraw(operation);
-                }
-            }
-            _ => {}
-        });
+            (Timing::Blocking, ..) => {}
+            _ => _ = with(|checker| add_request(checker, call, operation, timing, plan)),
+        }
         code
     }
+}
+
+/// Notes the request of MPI_Comm_idup, which makes a communicator when the request is complete.
+///
+/// # Safety
+/// The call has succeeded.
+pub(super) unsafe fn copy_begins(call: &CheckedCall<'_>) {
+    let place = call.function.output("COMMUNICATOR");
+    let new_comm = place.map(|place| call.arguments[place]);
+    with(|checker| {
+        let operation = checker.next_operation();
+        let plan = RequestPlan { new_comm, ..RequestPlan::default() };
+        // SAFETY: the caller promises it.
+        unsafe { add_request(checker, call, operation, Timing::Nonblocking, plan) };
+    });
 }
 
 /// Runs a collective operation, after all ranks have compared their calls.
@@ -484,12 +465,6 @@ pub unsafe fn start_requests(index: usize, call: &CheckedCall<'_>) -> c_int {
             };
             request.operation = operation;
             check_memory(checker, call, &request.ranges);
-            if let Some(send) = request.send.clone() {
-                checker.send_record(index, call, &send, operation);
-            }
-            if let Some(receive) = &request.receive {
-                checker.post(operation, request.function, request.site, receive);
-            }
             // SAFETY: the buffers of an operation that begins can be read.
             unsafe { activate(checker, &mut request) };
             checker.requests.add(*handle, request);

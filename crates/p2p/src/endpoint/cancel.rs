@@ -5,7 +5,7 @@ use super::state::EndpointState;
 use crate::envelope::{Envelope, MessageKind, PeerMessage};
 use crate::message::MessageOutcome;
 use crate::protocol::operations::Operations;
-use crate::request::{RequestId, RequestStage};
+use crate::request::{RequestId, RequestStage, StatusFlags};
 use crate::transport::Transport;
 use weft_fabric::Fabric;
 
@@ -18,7 +18,7 @@ impl<F: Fabric> Endpoint<F> {
         match slot.state.stage() {
             RequestStage::Posted if matching.posted.withdraw(id.0) => {
                 slot.state.withdraw();
-                slot.status.cancelled = true;
+                slot.status.flags = StatusFlags::CANCELLED;
                 slot.advance(transport.counters());
             }
             RequestStage::Offered | RequestStage::Unacknowledged if !slot.cancelling => {
@@ -83,6 +83,6 @@ fn taken_back<F: Fabric>(
 fn end<F: Fabric>(transport: &Transport<F>, operations: &mut Operations, index: u32) {
     operations.requests.end_acting(index);
     let slot = &mut operations.requests[index];
-    slot.status.cancelled = true;
+    slot.status.flags = StatusFlags::CANCELLED;
     slot.end_by_peer(&transport.fabric);
 }

@@ -107,6 +107,10 @@ impl<F: Fabric> Handler<'_, F> {
                 }
             }
             MessageKind::Rtr => self.start_write(message, e),
+            // A message with a mark is left to the helper.
+            MessageKind::EagerWithMark
+            | MessageKind::EagerSyncWithMark
+            | MessageKind::RtsWithMark => false,
             _ => return Peek::Left,
         };
         if started { Peek::Taken } else { Peek::Behind }

@@ -2,6 +2,7 @@
 
 use super::Endpoint;
 use super::state::EndpointState;
+use crate::envelope::SignatureMark;
 use crate::message::{CancelWay, MessageTarget, OutgoingMessage, SendMode, TransferPattern};
 use crate::protocol::{MessageProtocol, eager};
 use crate::request::RequestId;
@@ -36,6 +37,22 @@ impl<F: Fabric> Endpoint<F> {
         pattern: impl Into<TransferPattern>,
     ) -> Option<RequestId> {
         self.isend_or_offer(to, buffer, pattern.into(), CancelWay::ByWord)
+    }
+
+    /// Starts a send of a message with a signature mark.
+    pub fn isend_with_mark(
+        &self,
+        to: MessageTarget,
+        buffer: Sge,
+        mode: SendMode,
+        mark: SignatureMark,
+    ) -> Option<RequestId> {
+        let state = &mut *self.state.borrow_mut();
+        state.operations.mark = mark;
+        let (pattern, cancel) = (mode.into(), CancelWay::ByWord);
+        let id = self.isend_otherwise(state, &OutgoingMessage { to, buffer, pattern, cancel });
+        state.operations.mark = SignatureMark::default();
+        id
     }
 
     /// Sends and waits until the buffer may be used again.

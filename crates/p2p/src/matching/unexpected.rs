@@ -2,7 +2,7 @@
 
 use super::chains::{Chains, Hash};
 use super::{EnvelopeArrival, EnvelopeBody, Matched, ProbedMessage};
-use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, Tag};
+use crate::envelope::{Envelope, MatchingContext, MessageKind, ReceiveSource, SignatureMark, Tag};
 use crate::message::Want;
 use crate::slab::{NONE, Slab};
 use weft_fabric::{Key, RemoteAddr};
@@ -221,6 +221,23 @@ impl UnexpectedMessages {
                 note(chains, slots, kind, index);
             }
         }
+    }
+
+    /// Adds a mark to the message that arrived last.
+    pub fn mark_last(&mut self, mark: SignatureMark) {
+        let Unexpected { len_kind, place: [first, addr], .. } = self.slots[self.last];
+        let body = match len_kind & STORED {
+            0 => Some(EnvelopeBody::There(RemoteAddr::new(first, addr))),
+            _ => {
+                self.free_bodies.push(first as u32);
+                self.bodies[first as usize].take()
+            }
+        };
+        let Some(body) = body else { return };
+        let stored = self.store(EnvelopeBody::WithMark(mark, Box::new(body)));
+        let last = &mut self.slots[self.last];
+        last.place = [stored.into(), 0];
+        last.len_kind |= STORED;
     }
 
     fn store(&mut self, body: EnvelopeBody) -> u32 {

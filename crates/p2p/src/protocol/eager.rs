@@ -17,7 +17,9 @@ use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, MatchingQueues};
 use crate::message::{CancelWay, MessageOutcome, MessageTarget, OutgoingMessage};
 use crate::request::{ProcessRequests, RequestId, RequestSlot, RequestStage, Status};
 use crate::transport::Transport;
-use weft_fabric::{ArrivedMessage, CopyModel, Fabric, FabricExt, PostOutcome, Sge, Work as Charge};
+use weft_fabric::{
+    ArrivedMessage, CopyModel, Fabric, FabricExt, Head, PostOutcome, Sge, Work as Charge,
+};
 
 /// The entry in the table of protocols.
 pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
@@ -75,8 +77,10 @@ pub fn send_charged<F: Fabric>(
             Some(send_synchronous(transport, operations, matching, message))
         }
         _ => {
-            let ride = operations.peers.ride(transport, message.to.peer);
-            send(transport, &mut operations.requests, message.to, message.buffer, ride)
+            let OutgoingMessage { to, buffer, .. } = *message;
+            let ride = operations.peers.ride(transport, to.peer);
+            let head = operations.mark.on(to.envelope(MessageKind::Eager, ride).encode());
+            send_head(transport, &mut operations.requests, head, to, buffer)
         }
     }
 }
@@ -92,6 +96,18 @@ pub fn send<F: Fabric>(
     ride: u32,
 ) -> Option<RequestId> {
     let head = to.envelope(MessageKind::Eager, ride).encode();
+    send_head(transport, requests, head, to, buffer)
+}
+
+/// Sends a head and its payload.
+#[inline(always)]
+fn send_head<F: Fabric>(
+    transport: &Transport<F>,
+    requests: &mut ProcessRequests,
+    head: Head,
+    to: MessageTarget,
+    buffer: Sge,
+) -> Option<RequestId> {
     match transport.fabric.send(to.peer, head, buffer, Some(requests.spare_counter())) {
         PostOutcome::Done => None,
         PostOutcome::Later => Some(requests.use_spare(transport.counters(), to, buffer)),
@@ -111,6 +127,7 @@ fn send_synchronous<F: Fabric>(
     let word = cancel == CancelWay::ByWord
         && super::offers::open_word(transport, operations, matching, to.peer, index);
     let head = Envelope { word, ..to.envelope(MessageKind::EagerSync, index) }.encode();
+    let head = operations.mark.on(head);
     let slot = &mut operations.requests[index];
     if transport.fabric.send_solicited(to.peer, head, buffer, slot.counter) == PostOutcome::Later {
         slot.target += 1;

@@ -2,7 +2,7 @@
 
 use super::operations::Operations;
 use crate::counts::LargeMessageCounts;
-use crate::envelope::{Envelope, MessageKind, ShortWords};
+use crate::envelope::{Envelope, MessageKind, ShortWords, SignatureMark};
 use crate::matching::MatchingQueues;
 use crate::message::MessageTarget;
 use crate::transport::Transport;
@@ -48,6 +48,7 @@ pub struct RtsMessage {
     pub word: bool,
     /// True if the message wakes the receiver's helper.
     pub solicited: bool,
+    pub mark: SignatureMark,
 }
 
 /// Sends an offer.
@@ -55,13 +56,13 @@ pub fn send_rts<F: Fabric>(
     transport: &Transport<F>,
     seldom: &mut LargeMessageCounts,
     to: MessageTarget,
-    &RtsMessage { len, at, request, word, solicited }: &RtsMessage,
+    &RtsMessage { len, at, request, word, solicited, mark }: &RtsMessage,
 ) {
     seldom.rendezvous += 1;
     seldom.bytes_rendezvous += len as u64;
     let [a, b, c, d] = at.words();
     let mut words = ShortWords::new(&[len as u64, a, b, c, d]);
-    let head = Envelope { word, ..to.envelope(MessageKind::Rts, request) }.encode();
+    let head = mark.on(Envelope { word, ..to.envelope(MessageKind::Rts, request) }.encode());
     let fabric = &transport.fabric;
     let posted = match solicited {
         false => fabric.send(to.peer, head, words.payload(), None),

@@ -2,6 +2,7 @@
 
 use super::peers::MessagePeers;
 use crate::counts::{LargeMessageCounts, SmallMessageCounts};
+use crate::envelope::SignatureMark;
 use crate::request::{ProcessRequests, RequestId, Status};
 use crate::transport::Transport;
 use weft_fabric::{Counters, Fabric, FabricExt, Fault, Work};
@@ -16,6 +17,8 @@ pub struct Operations {
     pub often: SmallMessageCounts,
     pub requests: ProcessRequests,
     pub seldom: LargeMessageCounts,
+    /// Mark of the message that is being sent.
+    pub mark: SignatureMark,
 }
 
 impl Operations {
@@ -27,6 +30,7 @@ impl Operations {
             often: SmallMessageCounts::default(),
             requests: ProcessRequests::new(counters),
             seldom: LargeMessageCounts::default(),
+            mark: SignatureMark::default(),
         }
     }
 
@@ -41,7 +45,7 @@ impl Operations {
     ) -> Status {
         let slot = &mut self.requests[id.0];
         let (status, receives) = (slot.status, slot.receives);
-        let cancelled = slot.word && status.cancelled;
+        let cancelled = slot.word && status.flags.cancelled();
         slot.state.free();
         slot.withdraw(&transport.fabric);
         match cancelled {

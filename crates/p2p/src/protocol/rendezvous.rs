@@ -17,7 +17,7 @@ use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::limits::{ProtocolLimits, Rendezvous};
 use crate::matching::{EnvelopeArrival, EnvelopeBody, Matched, MatchingQueues};
 use crate::message::{CancelWay, MessageOutcome, OutgoingMessage};
-use crate::request::{RequestId, RequestStage, Status};
+use crate::request::{RequestId, RequestStage, Status, StatusFlags};
 use crate::transport::Transport;
 use weft_fabric::{Fabric, FabricExt, Key, RdmaDirection, RemoteAddr};
 use weft_intranode::staging;
@@ -141,7 +141,8 @@ impl RendezvousFlights {
         }
         let word = cancel == CancelWay::ByWord
             && open_word(transport, operations, matching, to.peer, index);
-        let rts = RtsMessage { len: buffer.len(), at, request: index, word, solicited: true };
+        let mark = operations.mark;
+        let rts = RtsMessage { len: buffer.len(), at, request: index, word, solicited: true, mark };
         send_rts(transport, &mut operations.seldom, to, &rts);
         RequestId(index)
     }
@@ -223,11 +224,17 @@ impl RendezvousFlights {
         slot.peer = Some(m.peer as u32);
         slot.rank = m.rank as i32;
         slot.tag = m.tag;
-        let Some(EnvelopeBody::There(remote)) = m.body else {
-            return eager::accept(transport, operations, index, &m);
-        };
-        let offer = PayloadOffer { peer: m.peer, len: m.len, remote, request: m.request };
-        self.fetch(transport, operations, index, offer);
+        match m.body {
+            Some(EnvelopeBody::There(remote)) => {
+                let offer = PayloadOffer { peer: m.peer, len: m.len, remote, request: m.request };
+                self.fetch(transport, operations, index, offer);
+            }
+            Some(EnvelopeBody::WithMark(mark, body)) => {
+                self.accept(transport, operations, index, Matched { body: Some(*body), ..m });
+                operations.requests[index].status.flags = StatusFlags::of_mark(mark);
+            }
+            _ => eager::accept(transport, operations, index, &m),
+        }
     }
 
     /// Starts to move an offered payload into the buffer of the receive `index`.

@@ -105,7 +105,8 @@ impl Staged {
         pipelined.open();
         // The sender does not wait, so a receiver that computes is not interrupted if there is little to copy.
         let solicited = buffer.len() > operations.peers.choices(transport, to.peer).quiet();
-        let rts = RtsMessage { len: buffer.len(), at, request, word: false, solicited };
+        let mark = operations.mark;
+        let rts = RtsMessage { len: buffer.len(), at, request, word: false, solicited, mark };
         send_rts(transport, &mut operations.seldom, to, &rts);
         if pipelined.produce(buffer, fabric.copies()) {
             let head = Envelope::reply(MessageKind::StagedComplete, request, 0);

@@ -3,4 +3,5 @@
 
 mod multicast;
 mod promises;
+mod signature_marks;
 mod traffic;

@@ -145,7 +145,7 @@ impl RankBody for Cancel {
                 }
                 rank.endpoint().cancel(id);
                 let status = rank.wait(id);
-                rank.isend(CONTROL, 1, i32::from(status.cancelled), &nothing);
+                rank.isend(CONTROL, 1, i32::from(status.flags.cancelled()), &nothing);
                 // The next round has a receive of its own.
                 rank.wait(rank.irecv(&want(CONTROL, Some(1), None), &nothing));
             } else {
@@ -158,9 +158,9 @@ impl RankBody for Cancel {
                 if verdict == 1 {
                     assert!(!rank.endpoint().is_over(id), "round {round}: it was taken back");
                     rank.endpoint().cancel(id);
-                    assert!(rank.wait(id).cancelled);
+                    assert!(rank.wait(id).flags.cancelled());
                 } else {
-                    assert!(!rank.wait(id).cancelled);
+                    assert!(!rank.wait(id).flags.cancelled());
                     assert!(bytes(&into) == data, "round {round}");
                 }
                 rank.isend(CONTROL, 0, 0, &nothing);
@@ -186,12 +186,15 @@ impl RankBody for Certain {
                 let (a, b) = (rank.buffer(&first), rank.buffer(&second));
                 let taken_back = rank.issend(DATA, 1, 0, &a);
                 rank.endpoint().cancel(taken_back);
-                assert!(rank.wait(taken_back).cancelled, "round {round}: nobody receives yet");
+                assert!(
+                    rank.wait(taken_back).flags.cancelled(),
+                    "round {round}: nobody receives yet"
+                );
                 let kept = rank.issend(DATA, 1, 0, &b);
                 rank.isend(CONTROL, 1, 0, &nothing);
                 rank.wait(rank.irecv(&want(CONTROL, Some(1), None), &nothing));
                 rank.endpoint().cancel(kept);
-                assert!(!rank.wait(kept).cancelled, "round {round}: it was matched");
+                assert!(!rank.wait(kept).flags.cancelled(), "round {round}: it was matched");
             } else {
                 rank.wait(rank.irecv(&want(CONTROL, Some(0), None), &nothing));
                 let into = rank.empty(len);
@@ -221,7 +224,7 @@ impl RankBody for Oneself {
             rank.until(|| rank.endpoint().probe(&want(DATA, None, None)));
             rank.endpoint().cancel(id);
             assert!(rank.endpoint().is_over(id));
-            assert!(rank.wait(id).cancelled);
+            assert!(rank.wait(id).flags.cancelled());
             assert!(rank.endpoint().probe(&want(DATA, None, None)).is_none());
         }
     }
@@ -289,7 +292,7 @@ impl RankBody for Counted {
             let nothing = rank.empty(1);
             let never = rank.irecv(&want(CONTROL, Some(0), Some(99)), &nothing);
             rank.endpoint().cancel(never);
-            assert!(rank.wait(never).cancelled);
+            assert!(rank.wait(never).flags.cancelled());
             for (key, &len) in LENGTHS.iter().enumerate() {
                 let into = rank.empty(len);
                 rank.wait(rank.irecv(&want(DATA, Some(0), Some(0)), &into));

@@ -117,7 +117,7 @@ impl Oracle {
         let fitting = m.len.min(into.len());
         let lost = (m.len - fitting) as u64;
         assert_eq!((status.tag, status.bytes, status.lost), (m.tag, fitting as u64, lost), "{m:?}");
-        assert!(!status.cancelled && !status.corrupt);
+        assert!(!status.flags.cancelled());
         let got = bytes(into);
         assert!(got[..fitting] == pattern(m.key, m.len)[..fitting], "content of {m:?}");
         assert!(got[fitting..].iter().all(|&b| b == 0xee), "nothing beyond the end of {m:?}");

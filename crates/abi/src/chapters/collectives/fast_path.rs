@@ -38,7 +38,7 @@ pub(super) fn a_rank(comm: &CommObject, value: c_int) -> Option<usize> {
 
 /// Returns the bytes of an element of a type that `plain` knows.
 pub(super) fn element(ty: Datatype) -> usize {
-    state().plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0)).map_or(1, |&n| n.into())
+    state().plain_sizes.get(ty.0.wrapping_sub(MPI_DATATYPE_NULL.0)).map_or(1, |n| n.get().into())
 }
 
 /// Memory of a block for each rank.

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::lanes;
 use crate::objects::RequestOrigin;
 use crate::requests::start;
+use crate::signature_marks;
 use crate::status::MpiStatus;
 use crate::types::{Comm, Request};
 use crate::waiting::WaitingCall;
@@ -40,7 +41,9 @@ pub(crate) trait Exchanges: Arguments {
         let (out, into, _memory) = self.buffers(&comm)?;
         let call = WaitingCall::new(Self::NAME);
         let receive = lanes::start(&comm, |comm| comm.irecv(&into, from.0, from.1));
-        let send = lanes::start(&comm, |comm| comm.isend(&out, to.0, to.1, SendMode::Standard));
+        let mark = signature_marks::take();
+        let send =
+            lanes::start(&comm, |comm| mark.isend(comm, &out, to.0, to.1, SendMode::Standard));
         comm.finish(&call, send)?;
         // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { received(status, comm.finish(&call, receive)) }
@@ -53,7 +56,9 @@ pub(crate) trait Exchanges: Arguments {
         room_for_request(request)?;
         let (out, into, memory) = self.buffers(&comm)?;
         let receive = lanes::start(&comm, |comm| comm.irecv(&into, from.0, from.1));
-        let send = lanes::start(&comm, |comm| comm.isend(&out, to.0, to.1, SendMode::Standard));
+        let mark = signature_marks::take();
+        let send =
+            lanes::start(&comm, |comm| mark.isend(comm, &out, to.0, to.1, SendMode::Standard));
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, both(&comm, send, receive, memory), RequestOrigin::Receive) }
     }
