@@ -1,11 +1,14 @@
 //! The checks of a process, and the calls that take part in them.
 
+mod collectives;
 mod completion;
 mod matched;
 mod messages;
 mod operations;
+mod windows;
 
-use crate::collective::{self, CollectiveComparison};
+use crate::call_site::CallSite;
+use crate::collective::{CollectiveContexts, ComparisonUnderWay};
 use crate::datatype::Datatypes;
 use crate::forward;
 use crate::function::CheckedCall;
@@ -18,6 +21,7 @@ use crate::role::{CallRole, Timing};
 use crate::shadow::{
     CallRecord, CommFacts, MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, RecordsUnderWay,
 };
+use crate::window::{WindowAccess, Windows};
 use matched::MatchedMessages;
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -48,6 +52,14 @@ pub struct Checker {
     /// Rank in MPI_COMM_WORLD.
     rank: c_int,
     comms: HashMap<usize, CommFacts>,
+    contexts: CollectiveContexts,
+    /// Comparisons that are complete and were not judged yet.
+    unjudged: Vec<Box<ComparisonUnderWay>>,
+    windows: Windows,
+    /// The fence that runs now: its window, call site and assertions.
+    closing_fence: Option<(usize, CallSite, i64)>,
+    /// Accesses that have arrived at the fence that runs now.
+    arrived: Vec<WindowAccess>,
     types: Datatypes,
     memory: MemoryUses,
     matched: MatchedMessages,
@@ -75,6 +87,9 @@ fn with<R>(f: impl FnOnce(&mut Checker) -> R) -> Option<R> {
 pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int {
     // Programs of older ABIs have other handles, so their calls are not checked.
     let is_running = with(|_| ()).is_some();
+    if is_running {
+        windows::before_call(call, role);
+    }
     // SAFETY: the caller promises it, here and below.
     unsafe {
         match role {
@@ -93,11 +108,12 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
             CallRole::MatchedReceive(timing) => matched::receive(index, call, timing),
             CallRole::SendReceive(timing) => operations::send_receive(index, call, timing),
             CallRole::Collective(timing, common) => {
-                operations::collective(index, call, timing, common)
+                collectives::collective(index, call, timing, common)
             }
             CallRole::Complete(completion) => completion::complete(index, call, completion),
             CallRole::StartRequests => operations::start_requests(index, call),
             CallRole::FreeRequest => completion::free(index, call),
+            CallRole::Window => windows::run(index, call),
             CallRole::Other => other(index, call),
         }
     }
@@ -116,6 +132,11 @@ unsafe fn start() {
     let checker = Checker {
         rank,
         comms: HashMap::from(comms),
+        contexts: CollectiveContexts::default(),
+        unjudged: Vec::new(),
+        windows: Windows::default(),
+        closing_fence: None,
+        arrived: Vec::new(),
         types: Datatypes::default(),
         memory: MemoryUses::default(),
         matched: MatchedMessages::default(),
@@ -126,6 +147,13 @@ unsafe fn start() {
         operations: 0,
     };
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
+    // SAFETY: all processes of this communicator do so.
+    unsafe { collectives::add_context(comm_object(MPI_COMM_WORLD), MPI_COMM_WORLD) };
+}
+
+/// Returns a communicator as an object.
+fn comm_object(handle: usize) -> ObjectHandle {
+    ObjectHandle { kind: "COMMUNICATOR", handle }
 }
 
 /// Runs a call that makes or frees objects, or does neither.
@@ -137,6 +165,7 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
     unsafe {
         let freed = ObjectRegistry::freed(call);
         if let Some(freed) = freed {
+            collectives::before_free(index, call);
             before_free(freed);
         }
         let code = forward(index, call.arguments);
@@ -153,8 +182,14 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
 /// Forgets an object that the program is about to free.
 fn before_free(object: ObjectHandle) {
     let handle = object.handle;
+    collectives::remove_context(object);
     match object.kind {
         "DATATYPE" => with(|checker| checker.types.forget(handle)),
+        "WINDOW" => {
+            let window = with(|checker| checker.windows.remove(handle)).flatten();
+            window.into_iter().for_each(windows::release);
+            None
+        }
         "COMMUNICATOR" => {
             let facts = with(|checker| checker.comms.remove(&handle)).flatten();
             if let Some(mut facts) = facts {
@@ -186,6 +221,8 @@ unsafe fn after(call: &CheckedCall<'_>) {
         // SAFETY: all processes of the new communicator are here.
         let facts = unsafe { CommFacts::new(comm) };
         with(|checker| checker.comms.insert(comm, facts));
+        // SAFETY: as above.
+        unsafe { collectives::add_context(comm_object(comm), comm) };
     }
 }
 
@@ -194,6 +231,8 @@ unsafe fn after(call: &CheckedCall<'_>) {
 /// # Safety
 /// As for [`run`].
 unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe { collectives::at_finalize(index, call) };
     let barrier = with(|checker| {
         checker.unfinished();
         checker.comms.get(&MPI_COMM_WORLD).map(|world| world.shadow)
@@ -215,6 +254,10 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
             let mut shadow = facts.shadow;
             // SAFETY: the communicator is ours, and nothing is under way in it.
             unsafe { mpi!(MPI_Comm_free(&raw mut shadow)) };
+        }
+        for mut comm in checker.contexts.take_comms() {
+            // SAFETY: as above.
+            unsafe { mpi!(MPI_Comm_free(&raw mut comm)) };
         }
     }
     // SAFETY: the caller promises it.
@@ -288,28 +331,6 @@ fn remote_party(record: &CallRecord, facts: String) -> Party {
     let function = crate::FUNCTIONS.get(record.function as usize);
     let function = function.map_or("?", |function| function.name()).to_owned();
     Party { rank: Some(record.rank), function, site: record.site, facts }
-}
-
-/// Reports that ranks make different collective calls, and ends the job. All ranks of the communicator call this function.
-fn end_at_mismatch(comparison: &CollectiveComparison) -> ! {
-    let records = comparison.records();
-    let first = &records[0];
-    let same = |other: &CallRecord| {
-        let key = |r: &CallRecord| (r.elements, r.hash, r.root, r.operator, r.sequence, r.function);
-        key(other) == key(first)
-    };
-    let other = records.iter().find(|other| !same(other)).unwrap_or(first);
-    with(|checker| {
-        if checker.rank == first.rank {
-            let party = |r: &CallRecord| remote_party(r, collective::describe(r));
-            let parties = vec![party(first), party(other)];
-            checker.findings.add(FindingClass::CollectiveMismatch, parties);
-        }
-    });
-    comparison.barrier();
-    // SAFETY: MPI is initialized.
-    unsafe { mpi!(MPI_Abort(MPI_COMM_WORLD, EXIT_CODE)) };
-    std::process::abort()
 }
 
 /// Gives a process with findings an exit code other than 0.

@@ -15,11 +15,13 @@ mod function;
 mod library;
 mod memory_use;
 mod objects;
+mod pairwise;
 mod report;
 mod requests;
 mod role;
 mod shadow;
 mod signature;
+mod window;
 
 use call_site::call_site_entry;
 use function::{ArgumentDirection, CheckedCall, Form, FunctionDescription, ParameterDescription};

@@ -22,6 +22,10 @@ pub enum FindingClass {
     RequestNotCompleted,
     MessageNotReceived,
     ObjectNotFreed,
+    AccessOutsideEpoch,
+    ConflictingAccesses,
+    EpochMismatch,
+    FalseAssertion,
 }
 
 impl FindingClass {
@@ -55,6 +59,22 @@ impl FindingClass {
             FindingClass::ObjectNotFreed => {
                 ("object not freed", "call the function that frees it before MPI_Finalize")
             }
+            FindingClass::AccessOutsideEpoch => (
+                "access outside an epoch",
+                "access a window between two fences, between start and complete, or under a lock (MPI 5.0, section 12.5)",
+            ),
+            FindingClass::ConflictingAccesses => (
+                "conflicting accesses",
+                "put a synchronization between the accesses, or use one operator in MPI_Accumulate (MPI 5.0, section 12.7)",
+            ),
+            FindingClass::EpochMismatch => (
+                "epoch mismatch",
+                "begin each epoch once, and end it by the call that belongs to it (MPI 5.0, section 12.5)",
+            ),
+            FindingClass::FalseAssertion => (
+                "false assertion",
+                "leave out the assertion, or the access that it excludes (MPI 5.0, section 12.5.5)",
+            ),
         }
     }
 }

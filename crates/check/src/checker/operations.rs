@@ -1,20 +1,20 @@
 //! Calls that begin operations: sends, receives, collective operations.
 
-use super::{Checker, after, end_at_mismatch, is_request, with};
-use crate::collective::{self, CollectiveComparison, RootPart};
+use super::{Checker, is_request, with};
+use crate::collective::CollectiveComparison;
 use crate::forward;
 use crate::function::{CheckedCall, Form};
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
 use crate::report::FindingClass;
 use crate::requests::{RequestFacts, RequestReceive, RequestSend};
-use crate::role::{CommonSignature, Timing};
+use crate::role::Timing;
 use crate::shadow::{
     CallRecord, MPI_PROC_NULL, RETRACTION, RawStatus, ShadowReceive, buffer_signature,
 };
 use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
-const MPI_IN_PLACE: usize = 1;
+pub(super) const MPI_IN_PLACE: usize = 1;
 const MPI_ROOT: i64 = -4;
 
 /// Places of the count and the type of a buffer.
@@ -35,7 +35,7 @@ fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
 }
 
 /// Returns the number of processes that an operation on a communicator addresses.
-fn members(comm: usize) -> usize {
+pub(super) fn members(comm: usize) -> usize {
     let (mut size, mut inter) = (0 as c_int, 0 as c_int);
     // SAFETY: the results are local variables.
     unsafe {
@@ -84,7 +84,13 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
         return Vec::new();
     }
     let root = call.named("root");
-    let is_root = root.is_some_and(|root| is_root(call, root));
+    let is_inter = call.handle("COMMUNICATOR").and_then(|comm| checker.comms.get(&comm));
+    let is_inter = is_inter.is_some_and(|facts| facts.is_inter);
+    let is_root = root.is_some_and(|root| is_root(call, root, is_inter));
+    // The processes of the root's group that are not the root take no part.
+    if is_inter && root == Some(MPI_PROC_NULL) {
+        return Vec::new();
+    }
     let mut all = Vec::new();
     for (place, parameter) in call.function.parameters.iter().enumerate() {
         if parameter.kind != "BUFFER" || call.arguments[place] == MPI_IN_PLACE {
@@ -130,8 +136,12 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
 }
 
 /// Returns true if this rank is the root.
-fn is_root(call: &CheckedCall<'_>, root: i64) -> bool {
+pub(super) fn is_root(call: &CheckedCall<'_>, root: i64, is_inter: bool) -> bool {
     let Some(comm) = call.handle("COMMUNICATOR") else { return false };
+    // Ranks of an intercommunicator name a rank of the other group.
+    if is_inter {
+        return root == MPI_ROOT;
+    }
     let mut rank = 0 as c_int;
     // SAFETY: the result is a local variable.
     unsafe { crate::library::mpi!(MPI_Comm_rank(comm, &raw mut rank)) };
@@ -397,70 +407,6 @@ unsafe fn receive_with(
         });
         code
     }
-}
-
-/// Runs a collective operation, after all ranks have compared their calls.
-///
-/// # Safety
-/// As for [`super::run`].
-pub unsafe fn collective(
-    index: usize,
-    call: &CheckedCall<'_>,
-    timing: Timing,
-    common: CommonSignature,
-) -> c_int {
-    // SAFETY: the caller promises it.
-    unsafe {
-        let begun = with(|checker| {
-            let ranges = ranges(checker, call);
-            check_memory(checker, call, &ranges);
-            let comparison = comparison(checker, index, call, timing, common);
-            (checker.next_operation(), RequestPlan { ranges, comparison, ..RequestPlan::default() })
-        });
-        let Some((operation, mut plan)) = begun else { return forward(index, call.arguments) };
-        if let Some(comparison) = &mut plan.comparison {
-            match timing {
-                Timing::Nonblocking => comparison.start(),
-                _ if comparison.run() => plan.comparison = None,
-                _ => end_at_mismatch(comparison),
-            }
-        }
-        let code = forward(index, call.arguments);
-        if code == 0 && is_request(timing) {
-            with(|checker| add_request(checker, call, operation, timing, plan));
-        }
-        if code == 0 {
-            after(call);
-        }
-        code
-    }
-}
-
-/// Prepares the comparison of a collective call; `None` for intercommunicators, and for communicators without a shadow.
-fn comparison(
-    checker: &mut Checker,
-    index: usize,
-    call: &CheckedCall<'_>,
-    timing: Timing,
-    common: CommonSignature,
-) -> Option<Box<CollectiveComparison>> {
-    let comm = call.handle("COMMUNICATOR")?;
-    let facts = checker.comms.get_mut(&comm).filter(|facts| !facts.is_inter)?;
-    let count = &mut facts.collectives[usize::from(timing == Timing::Nonblocking)];
-    *count += 1;
-    let sequence = *count;
-    let mut record = checker.record(index, call);
-    record.sequence = sequence;
-    record.root = call.named("root").unwrap_or(0) as i32;
-    record.operator = collective::operator(call);
-    let is_root = call.named("root").is_some_and(|root| is_root(call, root));
-    let part = if is_root { RootPart::Root } else { RootPart::Other };
-    let names = collective::common_buffer(common, part);
-    if let Some(signature) = names.and_then(|names| signature(checker, call, names)) {
-        record.set_signature(&signature);
-    }
-    let facts = checker.comms.get(&comm)?;
-    Some(CollectiveComparison::new(facts, record, call.function.stem()))
 }
 
 /// Runs MPI_Start and MPI_Startall.
