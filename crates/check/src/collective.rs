@@ -198,33 +198,58 @@ unsafe fn ranks_in(inter: usize, comm: usize, remote: bool) -> Vec<usize> {
 
 /// Contexts of the program's communicators, windows and files.
 #[derive(Default)]
-pub struct CollectiveContexts(HashMap<ObjectHandle, CollectiveContext>);
+pub struct CollectiveContexts {
+    contexts: HashMap<ObjectHandle, CollectiveContext>,
+    /// Number of contexts whose communicator the program has freed.
+    retired: usize,
+}
+
+/// Kind of the contexts of communicators that the program has freed.
+const RETIRED: &str = "retired";
 
 impl CollectiveContexts {
     /// Adds the context of an object.
     pub fn insert(&mut self, object: ObjectHandle, context: CollectiveContext) {
-        self.0.insert(object, context);
+        self.contexts.insert(object, context);
     }
 
     /// Returns the context of an object.
     pub fn get(&self, object: ObjectHandle) -> Option<&CollectiveContext> {
-        self.0.get(&object)
+        self.contexts.get(&object)
     }
 
     /// Removes the context of an object. Returns its communicator, which the caller frees.
     pub fn remove(&mut self, object: ObjectHandle) -> Option<usize> {
-        self.0.remove(&object).map(|context| context.comm)
+        self.contexts.remove(&object).map(|context| context.comm)
     }
 
-    /// Returns all objects that have a context for several ranks.
-    pub fn objects(&self) -> Vec<ObjectHandle> {
-        let several = self.0.iter().filter(|(_, context)| context.size > 1);
-        several.map(|(object, _)| *object).collect()
+    /// Returns all objects that have a context for several ranks, first those that the program has not freed.
+    pub fn objects(&self) -> [Vec<ObjectHandle>; 2] {
+        let several = self.contexts.iter().filter(|(_, context)| context.size > 1);
+        let (retired, alive) =
+            several.map(|(object, _)| *object).partition(|object| object.kind == RETIRED);
+        [alive, retired]
+    }
+
+    /// Gives the context of an object that the program frees another name. Its comparisons are judged later, since MPI_Comm_free need not
+    /// wait for other ranks.
+    pub fn retire(&mut self, object: ObjectHandle) {
+        if let Some(context) = self.contexts.remove(&object) {
+            self.retired += 1;
+            let retired = ObjectHandle { kind: RETIRED, handle: self.retired };
+            self.contexts.insert(retired, context);
+        }
+    }
+
+    /// Removes a retired context without comparisons under way. Returns its communicator, which the caller frees.
+    pub fn remove_idle(&mut self, object: ObjectHandle) -> Option<usize> {
+        let is_idle = self.contexts.get(&object).is_some_and(|c| c.under_way.is_empty());
+        (object.kind == RETIRED && is_idle).then(|| self.remove(object)).flatten()
     }
 
     /// Takes the communicators of all contexts.
     pub fn take_comms(&mut self) -> Vec<usize> {
-        std::mem::take(&mut self.0).into_values().map(|context| context.comm).collect()
+        std::mem::take(&mut self.contexts).into_values().map(|context| context.comm).collect()
     }
 
     /// Begins the comparison of a call; `None` if the object has no context, or a single rank.
@@ -235,7 +260,7 @@ impl CollectiveContexts {
         pairs: Option<PairExchange>,
         has_accesses: bool,
     ) -> Option<CollectiveComparison> {
-        let context = self.0.get_mut(&object).filter(|context| context.size > 1)?;
+        let context = self.contexts.get_mut(&object).filter(|context| context.size > 1)?;
         context.sequence += 1;
         let sequence = context.sequence;
         record.sequence = sequence;
@@ -264,13 +289,13 @@ impl CollectiveContexts {
         object: ObjectHandle,
         last: u64,
     ) -> Option<Box<ComparisonUnderWay>> {
-        let queue = &mut self.0.get_mut(&object)?.under_way;
+        let queue = &mut self.contexts.get_mut(&object)?.under_way;
         queue.pop_front_if(|first| first.record.sequence <= last)
     }
 
     /// Takes the earliest comparison of an object, if all ranks have begun it.
     pub fn take_complete(&mut self, object: ObjectHandle) -> Option<Box<ComparisonUnderWay>> {
-        let queue = &mut self.0.get_mut(&object)?.under_way;
+        let queue = &mut self.contexts.get_mut(&object)?.under_way;
         let mut flag = 0 as c_int;
         // SAFETY: the request is ours.
         unsafe { mpi!(MPI_Test(&raw mut queue.front_mut()?.request, &raw mut flag, 0)) };
@@ -282,7 +307,7 @@ impl CollectiveContexts {
     /// # Safety
     /// No other thread uses the checker.
     pub unsafe fn wait_any(&mut self, objects: &[ObjectHandle]) -> Option<ObjectHandle> {
-        let first = |object| Some(self.0.get(object)?.under_way.front()?.request);
+        let first = |object| Some(self.contexts.get(object)?.under_way.front()?.request);
         // The null handle stands for no comparison.
         let mut requests: Vec<_> =
             objects.iter().map(|object| first(object).unwrap_or(0x180)).collect();
@@ -292,7 +317,7 @@ impl CollectiveContexts {
         unsafe { mpi!(MPI_Waitany(count, requests.as_mut_ptr(), &raw mut index, 0)) };
         let object = *objects.get(usize::try_from(index).ok()?)?;
         // The request is complete, so its handle is no longer valid.
-        self.0.get_mut(&object)?.under_way.front_mut()?.request = 0x180;
+        self.contexts.get_mut(&object)?.under_way.front_mut()?.request = 0x180;
         Some(object)
     }
 }

@@ -110,6 +110,7 @@ pub(super) unsafe fn start(
         pairwise::exchange(call, index as u32, rank, contexts.get(object)?, &mut of_type);
     let has_accesses = checker.windows.has_accesses(object);
     checker.drain(object);
+    checker.drain_retired();
     checker.contexts.start(object, record, pairs, has_accesses)
 }
 
@@ -215,6 +216,18 @@ impl Checker {
     fn drain(&mut self, object: ObjectHandle) {
         while let Some(comparison) = self.contexts.take_complete(object) {
             self.unjudged.push(comparison);
+        }
+    }
+
+    /// Judges the comparisons of communicators that the program has freed, and frees their contexts.
+    fn drain_retired(&mut self) {
+        let [_, retired] = self.contexts.objects();
+        for object in retired {
+            self.drain(object);
+            if let Some(mut comm) = self.contexts.remove_idle(object) {
+                // SAFETY: the communicator is ours, and all ranks have used it for the last time.
+                unsafe { mpi!(MPI_Comm_free(&raw mut comm)) };
+            }
         }
     }
 }
@@ -347,8 +360,12 @@ pub unsafe fn before_free(index: usize, call: &CheckedCall<'_>) {
     // SAFETY: the caller promises it.
     let comparison =
         with(|checker| unsafe { start(checker, index, call, CommonSignature::None) }).flatten();
-    if let Some(comparison) = comparison {
-        finish(&comparison);
+    match comparison {
+        Some(comparison) if call.function.stem() == "Comm_free" => {
+            with(|checker| checker.contexts.retire(comparison.context));
+        }
+        Some(comparison) => drop(finish(&comparison)),
+        None => {}
     }
 }
 
@@ -367,8 +384,8 @@ pub fn remove_context(object: ObjectHandle) {
 /// As for [`super::run`].
 pub unsafe fn at_finalize(index: usize, call: &CheckedCall<'_>) {
     let begun = with(|checker| {
-        let objects = checker.contexts.objects();
-        for &object in &objects {
+        let [alive, retired] = checker.contexts.objects();
+        for &object in &alive {
             let record = CollectiveRecord {
                 site: call.site,
                 function: index as u32,
@@ -377,7 +394,7 @@ pub unsafe fn at_finalize(index: usize, call: &CheckedCall<'_>) {
             };
             checker.contexts.start(object, record, None, false);
         }
-        objects
+        [alive, retired].concat()
     });
     judge_complete();
     let objects = begun.unwrap_or_default();

@@ -26,8 +26,12 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
     let has_request = call.function.output("REQUEST").is_some();
     // SAFETY: the caller promises it.
     let local = with(|checker| unsafe { begin(checker, index, call, has_request) }).flatten();
+    let operation = local.as_ref().map(|local| local.operation);
     // SAFETY: the caller promises it.
     let code = unsafe { forward(index, call.arguments) };
+    if code != 0 {
+        with(|checker| checker.forget_access(call, operation));
+    }
     if code == 0
         && has_request
         && let Some(local) = local
@@ -204,6 +208,16 @@ fn target_blocks(
 }
 
 impl Checker {
+    /// Forgets an access that the library has refused.
+    fn forget_access(&mut self, call: &CheckedCall<'_>, operation: Option<u64>) {
+        let Some(operation) = operation else { return };
+        self.memory.end(operation);
+        if let Some(window) = call.handle("WINDOW").and_then(|handle| self.windows.get(handle)) {
+            let is_other = |a: &WindowAccess| a.local.as_ref().is_none_or(|l| l.operation != operation);
+            window.accesses.retain(is_other);
+        }
+    }
+
     /// Returns the number of accesses whose local memory is watched.
     fn watched_accesses(&mut self, handle: usize) -> usize {
         let accesses = self.windows.get(handle).map(|window| &window.accesses);
