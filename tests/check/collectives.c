@@ -496,6 +496,12 @@ CORRECT(inter_operations, 4) {
     MPI_Alltoallv(ints, counts, places, MPI_INT, more, others, places, MPI_INT, both);
     MPI_Comm_free(&both);
 }
+CORRECT(inter_groups_of_other_sizes, 3) {
+    MPI_Comm both = inter();
+    MPI_Reduce_scatter_block(ints, more, rank % 2 ? 4 : 2, MPI_INT, MPI_SUM, both);
+    MPI_Allgather(ints, 1 + rank % 2, MPI_INT, more, 2 - rank % 2, MPI_INT, both);
+    MPI_Comm_free(&both);
+}
 CORRECT(inter_merge, 4) {
     MPI_Comm both = inter(), all;
     MPI_Intercomm_merge(both, rank % 2, &all);

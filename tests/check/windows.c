@@ -981,6 +981,51 @@ CORRECT(an_access_to_no_process, 2) {
     MPI_Win_fence(0, win);
     MPI_Win_free(&win);
 }
+ERRONEOUS(conflict_in_a_window_of_one_rank, "conflicting accesses", 2) {
+    MPI_Win win;
+    MPI_Win_create(memory, sizeof memory, 4, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+    MPI_Win_fence(0, win);
+    MPI_Put(ints, 2, MPI_INT, 0, 0, 2, MPI_INT, win);  // named
+    MPI_Put(ints, 2, MPI_INT, 0, 1, 2, MPI_INT, win);  // named
+    MPI_Win_fence(0, win);
+    MPI_Win_free(&win);
+}
+CORRECT(a_window_of_one_rank, 2) {
+    MPI_Win win;
+    MPI_Win_create(memory, sizeof memory, 4, MPI_INFO_NULL, MPI_COMM_SELF, &win);
+    MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+    for (int i = 0; i < 3000; i++) put(0, i % 16, win), MPI_Win_flush(0, win);
+    MPI_Win_unlock(0, win);
+    MPI_Win_free(&win);
+}
+CORRECT(many_passive_accesses, 3) {
+    MPI_Win win = window();
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < 20000; i++) MPI_Accumulate(ints, 1, MPI_INT, 0, 5, 1, MPI_INT, MPI_SUM, win);
+    for (int i = 0; i < 5000; i++) MPI_Fetch_and_op(ints, more, MPI_INT, 0, 0, MPI_SUM, win), MPI_Win_flush(0, win);
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(world);
+    MPI_Win_free(&win);
+}
+static void *fences(void *argument) {
+    MPI_Win win = *(MPI_Win *)argument;
+    static __thread int value[4];
+    for (int i = 0; i < 20; i++) {
+        MPI_Win_fence(0, win);
+        MPI_Put(value, 1, MPI_INT, 1 - rank, i, 1, MPI_INT, win);
+    }
+    MPI_Win_fence(0, win);
+    return NULL;
+}
+CORRECT(threads_with_windows_of_their_own, 2) {
+    pthread_t threads[3];
+    MPI_Win wins[3];
+    int *base;
+    for (int i = 0; i < 3; i++) MPI_Win_allocate(400, 4, MPI_INFO_NULL, world, &base, &wins[i]);
+    for (int i = 0; i < 3; i++) pthread_create(&threads[i], NULL, fences, &wins[i]);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < 3; i++) MPI_Win_free(&wins[i]);
+}
 CORRECT(a_halo_exchange_in_a_loop, 3) {
     MPI_Win win = window();
     int left = (rank + size - 1) % size, right = (rank + 1) % size;

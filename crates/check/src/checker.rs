@@ -7,7 +7,6 @@ mod messages;
 mod operations;
 mod windows;
 
-use crate::call_site::CallSite;
 use crate::collective::{CollectiveContexts, ComparisonUnderWay};
 use crate::datatype::Datatypes;
 use crate::forward;
@@ -21,7 +20,7 @@ use crate::role::{CallRole, Timing};
 use crate::shadow::{
     CallRecord, CommFacts, MPI_COMM_NULL, MPI_COMM_SELF, MPI_COMM_WORLD, RecordsUnderWay,
 };
-use crate::window::{WindowAccess, Windows};
+use crate::window::Windows;
 use matched::MatchedMessages;
 use std::collections::HashMap;
 use std::ffi::c_int;
@@ -56,10 +55,6 @@ pub struct Checker {
     /// Comparisons that are complete and were not judged yet.
     unjudged: Vec<Box<ComparisonUnderWay>>,
     windows: Windows,
-    /// The fence that runs now: its window, call site and assertions.
-    closing_fence: Option<(usize, CallSite, i64)>,
-    /// Accesses that have arrived at the fence that runs now.
-    arrived: Vec<WindowAccess>,
     types: Datatypes,
     memory: MemoryUses,
     matched: MatchedMessages,
@@ -135,8 +130,6 @@ unsafe fn start() {
         contexts: CollectiveContexts::default(),
         unjudged: Vec::new(),
         windows: Windows::default(),
-        closing_fence: None,
-        arrived: Vec::new(),
         types: Datatypes::default(),
         memory: MemoryUses::default(),
         matched: MatchedMessages::default(),
@@ -147,8 +140,10 @@ unsafe fn start() {
         operations: 0,
     };
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
-    // SAFETY: all processes of this communicator do so.
-    unsafe { collectives::add_context(comm_object(MPI_COMM_WORLD), MPI_COMM_WORLD) };
+    for comm in [MPI_COMM_WORLD, MPI_COMM_SELF] {
+        // SAFETY: all processes of this communicator do so.
+        unsafe { collectives::add_context(comm_object(comm), comm) };
+    }
 }
 
 /// Returns a communicator as an object.

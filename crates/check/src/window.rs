@@ -35,10 +35,13 @@ use std::collections::HashMap;
 pub const SNAPSHOT: usize = 1 << 20;
 
 /// Maximum number of bytes of an access whose data are compared.
-pub const DATA: i64 = 1 << 16;
+pub const DATA: i64 = 1 << 13;
 
 /// Maximum number of accesses of a window that are recorded. Later ones are not compared.
 pub const ACCESSES: usize = 1 << 16;
+
+/// Number of accesses of a window at which those of passive epochs that are complete are forgotten.
+pub const COMPLETE_ACCESSES: usize = 1 << 12;
 
 const ACCESS: &[&str] = &[
     "Accumulate",
@@ -123,6 +126,12 @@ pub struct WindowFacts {
     pub locks: HashMap<i32, HeldLock>,
     pub lock_all: Option<CallSite>,
     pub accesses: Vec<WindowAccess>,
+    /// Number of accesses whose local memory is watched.
+    pub watched: usize,
+    /// The fence that runs now: its call site and assertions.
+    pub closing_fence: Option<(CallSite, i64)>,
+    /// Accesses that have arrived at the fence that runs now.
+    pub arrived: Vec<WindowAccess>,
     /// Memory of the window when the present exposure began.
     pub snapshot: Option<Vec<u8>>,
     /// Records under way to targets, each with its request.
@@ -165,6 +174,20 @@ impl WindowFacts {
             return Some(("MPI_Win_post", exposed.site));
         }
         self.fence.filter(|_| self.has_fence_accesses()).map(|f| ("MPI_Win_fence", f.site))
+    }
+
+    /// Adds an access. Returns false if there are too many.
+    pub fn record(&mut self, access: WindowAccess) -> bool {
+        let is_passive = matches!(access.epoch, AccessEpoch::Passive { .. });
+        if is_passive && self.accesses.len() >= COMPLETE_ACCESSES {
+            self.accesses.retain(|earlier| !earlier.is_complete);
+        }
+        let has_room = self.accesses.len() < ACCESSES;
+        if has_room {
+            self.watched += usize::from(access.local.is_some());
+            self.accesses.push(access);
+        }
+        has_room
     }
 
     /// Copies the memory, so that stores are seen at the end of an exposure.

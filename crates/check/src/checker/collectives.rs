@@ -145,7 +145,10 @@ unsafe fn record(
     let is_outside = is_inter && call.named("root") == Some(-3);
     let is_root = call.named("root").is_some_and(|root| is_root(call, root, is_inter));
     let part = if is_root { RootPart::Root } else { RootPart::Other };
-    if let Some(names) = collective::common_buffer(common, part).filter(|_| !is_outside) {
+    // Groups of other sizes have other lengths there.
+    let has_own_length = is_inter && base == "reduce_scatter_block";
+    let names = collective::common_buffer(common, part);
+    if let Some(names) = names.filter(|_| !is_outside && !has_own_length) {
         record.common = words(checker, names);
     }
     if is_inter {
@@ -295,8 +298,8 @@ fn end_at_mismatch(comparison: &ComparisonUnderWay, records: &[CollectiveRecord;
 fn end_at_pair(wrong: &PairMismatch) -> ! {
     let (sent, received) = (&wrong.sent, &wrong.received);
     with(|checker| {
-        let to = format!("sends {} to rank {}", sent.describe(), checker.rank);
-        let from = format!("receives {} from rank {}", received.describe(), sent.rank);
+        let to = format!("to rank {}: {}", checker.rank, sent.describe());
+        let from = format!("from rank {}: {}", sent.rank, received.describe());
         let parties = vec![
             party(received.function, checker.rank, received.site, from),
             party(sent.function, sent.rank, sent.site, to),

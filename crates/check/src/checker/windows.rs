@@ -130,10 +130,16 @@ impl Checker {
     /// Ends the use of the origin's memory by accesses, and reports memory that has changed.
     fn end_local_uses(&mut self, handle: usize, is_ended: impl Fn(&WindowAccess) -> bool) {
         let Some(window) = self.windows.get(handle) else { return };
-        let ended = window.accesses.iter_mut().filter(|access| is_ended(access));
-        let all: Vec<_> =
-            ended.filter_map(|access| Some((access.local.take()?, access.site))).collect();
-        for (local, site) in all {
+        let mut all = Vec::new();
+        for (place, access) in window.accesses.iter_mut().enumerate() {
+            if is_ended(access)
+                && let Some(local) = access.local.take()
+            {
+                all.push((local, access.site, place));
+            }
+        }
+        window.watched -= all.len();
+        for (local, site, place) in all {
             self.memory.end(local.operation);
             if let Some((request, variable)) = local.request {
                 let request = self.requests.find(request, variable);
@@ -149,6 +155,9 @@ impl Checker {
                 let is_changed = range.access == crate::memory_use::MemoryAccess::Read
                     && unsafe { range.sample() } != before;
                 if is_changed {
+                    // The target may have either data.
+                    let access = self.windows.get(handle).and_then(|w| w.accesses.get_mut(place));
+                    access.into_iter().for_each(|access| access.data = 0);
                     let name = range.parameter;
                     let facts = format!("{name} was changed before the operation was complete");
                     let party = self.own_party(local.function, site, &facts);

@@ -9,7 +9,7 @@ use crate::memory_use::{BufferRange, ElementCount, MemoryAccess, MemoryUse, rang
 use crate::report::FindingClass;
 use crate::role::Timing;
 use crate::window::{
-    ACCESSES, AccessEpoch, AccessKind, DATA, LocalUse, WindowAccess, hash_data, own_conflict,
+    AccessEpoch, AccessKind, DATA, LocalUse, WindowAccess, hash_data, own_conflict,
 };
 use std::ffi::c_int;
 
@@ -95,7 +95,7 @@ unsafe fn begin(
     check_memory(checker, call, &ranges);
     let blocks = target_blocks(checker, call, handle, target);
     let operation = checker.next_operation();
-    let is_watched = checker.watched_accesses(handle) < LOCAL_USES;
+    let is_watched = checker.windows.get(handle)?.watched < LOCAL_USES;
     // SAFETY: the program's buffers can be read.
     let sample = |range: &BufferRange| match range.access {
         MemoryAccess::Read => unsafe { range.sample() },
@@ -137,10 +137,9 @@ unsafe fn begin(
         let second = checker.own_party(function, site, second);
         checker.window_finding(FindingClass::ConflictingAccesses, call, facts, Some(second));
     }
-    let window = checker.windows.get(handle)?;
-    if window.accesses.len() < ACCESSES {
-        window.accesses.push(access);
-    } else if let Some(local) = &local {
+    if !checker.windows.get(handle)?.record(access)
+        && let Some(local) = &local
+    {
         // Nothing would end this use.
         checker.memory.end(local.operation);
     }
@@ -214,13 +213,9 @@ impl Checker {
         self.memory.end(operation);
         if let Some(window) = call.handle("WINDOW").and_then(|handle| self.windows.get(handle)) {
             let is_other = |a: &WindowAccess| a.local.as_ref().is_none_or(|l| l.operation != operation);
+            let before = window.accesses.len();
             window.accesses.retain(is_other);
+            window.watched -= before - window.accesses.len();
         }
-    }
-
-    /// Returns the number of accesses whose local memory is watched.
-    fn watched_accesses(&mut self, handle: usize) -> usize {
-        let accesses = self.windows.get(handle).map(|window| &window.accesses);
-        accesses.map_or(0, |all| all.iter().filter(|access| access.local.is_some()).count())
     }
 }

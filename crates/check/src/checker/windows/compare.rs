@@ -40,7 +40,7 @@ pub fn exchange(object: ObjectHandle) {
             // Accesses that are not complete are compared with later ones, too.
             window.accesses.retain(|access| !access.is_complete);
             if all_epochs {
-                checker.arrived = arrived;
+                window.arrived = arrived;
             }
         });
     }
@@ -79,11 +79,11 @@ fn all_to_all(words: &[Vec<u64>], comm: usize) -> Vec<u64> {
 /// Compares the data of puts with the window's memory, after a fence. All ranks of the window call this function.
 pub fn after_fence(handle: usize) {
     let ours = with(|checker| {
-        let arrived = std::mem::take(&mut checker.arrived);
+        let arrived = std::mem::take(&mut checker.windows.get(handle)?.arrived);
         let is_fence = |access: &WindowAccess| access.epoch == AccessEpoch::Fence;
         let fence: Vec<_> = arrived.into_iter().filter(is_fence).collect();
         checker.compare_data(handle, &fence);
-        checker.windows.get(handle).map(|window| window.ours)
+        Some(checker.windows.get(handle)?.ours)
     });
     if let Some(ours) = ours.flatten() {
         // SAFETY: the communicator is ours. No rank accesses the window before all have looked at theirs.
@@ -164,9 +164,8 @@ impl Checker {
 
     /// Compares the accesses of a fence epoch with the window's memory.
     pub(super) fn compare_fence(&mut self, handle: usize, arrived: &[WindowAccess]) {
-        let Some((closing, site, assert)) = self.closing_fence else { return };
-        let opening = self.windows.get(handle).and_then(|window| window.fence);
-        let Some(opening) = opening.filter(|_| closing == handle) else { return };
+        let fences = self.windows.get(handle).map(|window| (window.closing_fence, window.fence));
+        let Some((Some((site, assert)), Some(opening))) = fences else { return };
         // Other ranks may have written under a lock.
         if arrived.iter().any(|access| access.epoch != AccessEpoch::Fence) {
             return;

@@ -66,6 +66,10 @@ impl Checker {
         if let Some(window) = self.windows.get(handle) {
             let ended = window.accesses.iter_mut().filter(|access| is_ended(access));
             ended.for_each(|access| access.is_complete = true);
+            // There are no other origins.
+            if window.units.len() == 1 {
+                window.accesses.retain(|access| !access.is_complete);
+            }
         }
     }
 
@@ -95,12 +99,13 @@ unsafe fn fence(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
     });
     let mut has_accesses = false;
     if let Some(comparison) = comparison.flatten() {
-        with(|checker| checker.closing_fence = Some((handle, call.site, assert)));
+        let closing = Some((call.site, assert));
+        with(|checker| checker.change_window(handle, |window| window.closing_fence = closing));
         has_accesses = collectives::finish(&comparison);
         if !has_accesses {
             with(|checker| checker.compare_fence(handle, &[]));
         }
-        with(|checker| checker.closing_fence = None);
+        with(|checker| checker.change_window(handle, |window| window.closing_fence = None));
     }
     // SAFETY: the caller promises it.
     let code = unsafe { forward(index, call.arguments) };
