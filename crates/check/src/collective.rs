@@ -27,7 +27,7 @@ pub use record::{
 const MPI_BYTE: usize = 0x247;
 const MPI_UINT64_T: usize = 0x259;
 const MPI_MAX: usize = 0x23;
-const MPI_ERRORS_RETURN: usize = 0x142;
+const MPI_ERRORS_RETURN: usize = 0x143;
 
 /// Place of a comparison in the order of its communicator, window or file.
 pub struct CollectiveComparison {

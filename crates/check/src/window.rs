@@ -30,6 +30,7 @@ pub use conflicts::{concurrent_conflicts, own_conflict, single_put, uncovered_ch
 use crate::call_site::CallSite;
 use crate::objects::ObjectHandle;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Maximum number of bytes of a window that are compared between the begin and the end of an exposure.
 pub const SNAPSHOT: usize = 1 << 20;
@@ -81,6 +82,20 @@ pub fn is_access(stem: &str) -> bool {
 /// Returns true for functions that begin, end or complete within an epoch.
 pub fn is_synchronization(stem: &str) -> bool {
     SYNCHRONIZATION.contains(&stem)
+}
+
+/// Number of calls of this process so far that may have sent a message.
+static MESSAGES: AtomicU64 = AtomicU64::new(0);
+
+/// Notes a call that may send a message. Accesses that are complete before it may be ordered before accesses of other ranks. Every call that
+/// may send must come here, on every path through the checks, or right programs would be reported.
+pub fn note_message() {
+    MESSAGES.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Returns the number of calls so far that may have sent a message.
+pub fn messages() -> u64 {
+    MESSAGES.load(Ordering::Relaxed)
 }
 
 /// A lock that this process holds.
@@ -257,14 +272,6 @@ impl Windows {
         let is_compared =
             |a: &WindowAccess| object.kind == "WINDOW" || matches!(a.epoch, AccessEpoch::Passive { .. });
         self.of(object).iter().any(|handle| self.all[handle].accesses.iter().any(is_compared))
-    }
-
-    /// Notes that this process may send a message. So accesses that are complete can be ordered before those of other ranks.
-    pub fn note_message(&mut self) {
-        for window in self.all.values_mut() {
-            let complete = window.accesses.iter_mut().filter(|access| access.is_complete);
-            complete.for_each(|access| access.has_followers = true);
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Collective calls: their comparison among all ranks, and between pairs of ranks.
 
 use super::operations::{
-    MPI_IN_PLACE, RequestPlan, add_request, check_memory, is_root, members, ranges, signature,
+    MPI_IN_PLACE, RequestPlan, add_request, buffer_places, check_memory, is_root, members, ranges,
 };
 use super::{Checker, after, is_request, windows, with};
 use crate::collective::{
@@ -139,7 +139,7 @@ unsafe fn record(
         record.flags |= IN_PLACE;
     }
     let words = |checker: &mut Checker, names: &[&str]| {
-        signature(checker, call, names).map_or(SignatureWords::default(), |s| SignatureWords::new(&s))
+        signature(checker, call, names).unwrap_or_default()
     };
     // The processes of the root's group that are not the root take no part.
     let is_outside = is_inter && call.named("root") == Some(-3);
@@ -187,6 +187,22 @@ unsafe fn record(
         }
     }
     record
+}
+
+/// Returns the signature of the buffer with one of these names.
+fn signature(
+    checker: &mut Checker,
+    call: &CheckedCall<'_>,
+    names: &[&str],
+) -> Option<SignatureWords> {
+    let place = names.iter().find_map(|name| call.function.place(name))?;
+    let places = buffer_places(call, place)?;
+    if call.function.parameters[places.count].is_array {
+        return None;
+    }
+    let facts = checker.types.facts(call.arguments[places.datatype])?;
+    let count = call.integer(places.count).max(0) as u64;
+    Some(SignatureWords::new(&facts.signature.repeat(count)))
 }
 
 /// Returns the argument with a name.

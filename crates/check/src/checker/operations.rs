@@ -18,14 +18,14 @@ pub(super) const MPI_IN_PLACE: usize = 1;
 const MPI_ROOT: i64 = -4;
 
 /// Places of the count and the type of a buffer.
-struct BufferPlaces {
-    count: usize,
-    datatype: usize,
+pub(super) struct BufferPlaces {
+    pub count: usize,
+    pub datatype: usize,
     displacements: Option<usize>,
 }
 
 /// Returns the places of the count and the type that belong to the buffer at a place.
-fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
+pub(super) fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
     let rest = || call.function.parameters.iter().enumerate().skip(place + 1);
     let count = rest().find(|(_, p)| p.kind.contains("XFER_NUM_ELEM"))?.0;
     let datatype = rest().find(|(_, p)| p.kind == "DATATYPE")?.0;

@@ -13,7 +13,7 @@ use crate::function::CheckedCall;
 use crate::library::mpi;
 use crate::report::{FindingClass, Party};
 use crate::role::{CallRole, Timing};
-use crate::window::{WindowAccess, WindowFacts, is_access};
+use crate::window::{WindowAccess, WindowFacts, is_access, note_message};
 use std::ffi::c_int;
 
 const MPI_INT64_T: usize = 0x258;
@@ -51,17 +51,14 @@ pub fn before_call(call: &CheckedCall<'_>, role: CallRole) {
     if is_silent {
         return;
     }
-    with(|checker| {
-        // All ranks compare their accesses at these calls, before which nothing is sent.
-        let comm = call.handle("COMMUNICATOR").filter(|_| {
-            matches!(role, CallRole::Collective(Timing::Blocking | Timing::Persistent, _))
-        });
-        let is_boundary =
-            comm.is_some_and(|comm| !checker.windows.of(super::comm_object(comm)).is_empty());
-        if !is_boundary {
-            checker.windows.note_message();
-        }
-    });
+    // All ranks compare their accesses at these calls, before which nothing is sent.
+    let is_blocking = matches!(role, CallRole::Collective(Timing::Blocking | Timing::Persistent, _));
+    let comm = call.handle("COMMUNICATOR").filter(|_| is_blocking);
+    let has_windows =
+        |comm| with(|checker| !checker.windows.of(super::comm_object(comm)).is_empty());
+    if comm.and_then(has_windows) != Some(true) {
+        note_message();
+    }
 }
 
 /// Adds the window that a call has made.

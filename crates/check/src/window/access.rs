@@ -96,6 +96,8 @@ pub struct WindowAccess {
     pub data: u64,
     /// True if the access is complete at the target.
     pub is_complete: bool,
+    /// Number of messages that the origin may have sent before the access was complete.
+    pub messages: u64,
     /// True if the origin could have sent a message after the access was complete.
     pub has_followers: bool,
     pub local: Option<LocalUse>,
@@ -114,8 +116,17 @@ impl WindowAccess {
             rank: 0,
             data: 0,
             is_complete: false,
+            messages: 0,
             has_followers: false,
             local: None,
+        }
+    }
+
+    /// Notes that the access is complete at the target.
+    pub fn complete(&mut self) {
+        if !self.is_complete {
+            self.is_complete = true;
+            self.messages = super::messages();
         }
     }
 }
@@ -135,8 +146,8 @@ pub fn hash_data(data: &[u8]) -> u64 {
 /// Number of words of an access before its blocks.
 const HEAD: usize = 9;
 
-/// Returns accesses as words for their target.
-pub fn encode<'a>(accesses: impl Iterator<Item = &'a WindowAccess>) -> Vec<u64> {
+/// Returns accesses as words for their target. `messages` is the number of messages that this process may have sent so far.
+pub fn encode<'a>(accesses: impl Iterator<Item = &'a WindowAccess>, messages: u64) -> Vec<u64> {
     let mut words = Vec::new();
     for access in accesses {
         let epoch = match access.epoch {
@@ -144,9 +155,10 @@ pub fn encode<'a>(accesses: impl Iterator<Item = &'a WindowAccess>) -> Vec<u64> 
             AccessEpoch::Group => 1,
             AccessEpoch::Passive { is_exclusive } => 2 + u64::from(is_exclusive),
         };
+        let has_followers = access.is_complete && access.messages != messages;
         words.extend(access.kind.words());
         words.extend([
-            epoch | u64::from(access.is_complete) << 8 | u64::from(access.has_followers) << 9,
+            epoch | u64::from(access.is_complete) << 8 | u64::from(has_followers) << 9,
             u64::from(access.function),
             access.rank as u64,
             access.site.module,
@@ -182,6 +194,7 @@ pub fn decode(words: &[u64]) -> Vec<WindowAccess> {
             rank: head[4] as i32,
             data: head[7],
             is_complete: head[2] >> 8 & 1 == 1,
+            messages: 0,
             has_followers: head[2] >> 9 & 1 == 1,
             local: None,
         });
@@ -221,13 +234,15 @@ mod tests {
             rank: 5,
             data: 11,
             is_complete: true,
+            messages: 0,
             has_followers: false,
             local: None,
         };
-        let words = encode([&access, &access].into_iter());
+        let words = encode([&access, &access].into_iter(), 0);
         let back = decode(&words);
         assert_eq!(back.len(), 2);
         assert_eq!(format!("{:?}", back[1]), format!("{access:?}"));
         assert_eq!(decode(&words[..words.len() - 1]).len(), 1);
+        assert!(decode(&encode([&access].into_iter(), 1))[0].has_followers);
     }
 }

@@ -136,6 +136,7 @@ mod tests {
             rank,
             data: 1,
             is_complete: false,
+            messages: 0,
             has_followers: false,
             local: None,
         }

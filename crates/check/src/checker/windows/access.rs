@@ -9,7 +9,7 @@ use crate::memory_use::{BufferRange, ElementCount, MemoryAccess, MemoryUse, rang
 use crate::report::FindingClass;
 use crate::role::Timing;
 use crate::window::{
-    AccessEpoch, AccessKind, DATA, LocalUse, WindowAccess, hash_data, own_conflict,
+    AccessEpoch, AccessKind, DATA, LocalUse, WindowAccess, hash_data, note_message, own_conflict,
 };
 use std::ffi::c_int;
 
@@ -90,7 +90,7 @@ unsafe fn begin(
     let ranges = local_ranges(checker, call);
     // A process that takes part in an atomic access or a put may give a signal with it.
     if kind.writes() {
-        checker.windows.note_message();
+        note_message();
     }
     check_memory(checker, call, &ranges);
     let blocks = target_blocks(checker, call, handle, target);
@@ -123,6 +123,7 @@ unsafe fn begin(
         // SAFETY: the program's buffers can be read.
         data: if kind == AccessKind::Put { unsafe { data_hash(&ranges) } } else { 0 },
         is_complete: false,
+        messages: 0,
         has_followers: false,
         local: local.clone(),
     };

@@ -7,7 +7,7 @@ use crate::report::{FindingClass, Party};
 use crate::shadow::RawStatus;
 use crate::window::{
     AccessEpoch, GroupEpoch, WindowAccess, WindowFacts, concurrent_conflicts, decode, encode,
-    hash_data, single_put, uncovered_change,
+    hash_data, messages, single_put, uncovered_change,
 };
 use std::ffi::c_int;
 
@@ -27,7 +27,8 @@ pub fn exchange(object: ObjectHandle) {
             let window = checker.windows.get(handle)?;
             let ranks = 0..window.units.len() as i32;
             let of = |rank: i32| {
-                encode(window.accesses.iter().filter(is_sent).filter(|a| a.target == rank))
+                let accesses = window.accesses.iter().filter(is_sent);
+                encode(accesses.filter(|a| a.target == rank), messages())
             };
             Some((ranks.map(of).collect::<Vec<_>>(), window.ours))
         });
@@ -97,7 +98,7 @@ pub fn send_to_targets(window: &mut WindowFacts) {
     let group = |rank: i32| {
         let is_sent = |a: &&WindowAccess| a.epoch == AccessEpoch::Group && a.target == rank;
         // A message without words has no records.
-        (encode(window.accesses.iter().filter(is_sent)), rank)
+        (encode(window.accesses.iter().filter(is_sent), messages()), rank)
     };
     let all: Vec<_> = started.ranks.iter().map(|&rank| group(rank)).collect();
     for (words, rank) in all {

@@ -65,7 +65,7 @@ impl Checker {
         self.end_local_uses(handle, &is_ended);
         if let Some(window) = self.windows.get(handle) {
             let ended = window.accesses.iter_mut().filter(|access| is_ended(access));
-            ended.for_each(|access| access.is_complete = true);
+            ended.for_each(WindowAccess::complete);
             // There are no other origins.
             if window.units.len() == 1 {
                 window.accesses.retain(|access| !access.is_complete);
