@@ -100,9 +100,7 @@ impl ComparisonUnderWay {
         let mut all = vec![CollectiveRecord::default(); self.size];
         let (own, n) = (&raw const self.record, size_of::<CollectiveRecord>());
         // SAFETY: the array has a record for each rank.
-        unsafe {
-            mpi!(MPI_Allgather(own, n, MPI_BYTE, all.as_mut_ptr(), n, MPI_BYTE, self.comm))
-        };
+        unsafe { mpi!(MPI_Allgather(own, n, MPI_BYTE, all.as_mut_ptr(), n, MPI_BYTE, self.comm)) };
         all
     }
 

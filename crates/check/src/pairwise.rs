@@ -54,9 +54,7 @@ impl PairRecord {
     /// Returns true if the parts that one rank sends differ from those that another receives.
     pub fn differs(&self, other: &PairRecord) -> bool {
         self.parts != other.parts
-            || (self.unknown == 0
-                && other.unknown == 0
-                && self.signature.differs(&other.signature))
+            || (self.unknown == 0 && other.unknown == 0 && self.signature.differs(&other.signature))
     }
 
     /// Describes the parts for a report.
@@ -272,7 +270,8 @@ pub fn exchange(
             let name = if one == Side::Send { "sendbuf" } else { "recvbuf" };
             let in_place = is_root && plan.is_in_place(name);
             if is_root {
-                let others = peers.iter().enumerate().filter(|(_, peer)| !in_place || **peer != own);
+                let others =
+                    peers.iter().enumerate().filter(|(_, peer)| !in_place || **peer != own);
                 others.for_each(|(index, &peer)| plan.add(many, index, peer));
             }
             if let Some(root) = root_peer.filter(|_| !in_place) {

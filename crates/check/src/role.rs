@@ -164,7 +164,9 @@ pub fn role(function: &FunctionDescription) -> CallRole {
     if COLLECTIVE.contains(&stem) {
         return CallRole::Collective(Timing::Blocking, CommonSignature::None);
     }
-    if COLLECTIVE.iter().any(|name| stem.strip_prefix("File_i").is_some_and(|rest| Some(rest) == name.strip_prefix("File_"))) {
+    if COLLECTIVE.iter().any(|name| {
+        stem.strip_prefix("File_i").is_some_and(|rest| Some(rest) == name.strip_prefix("File_"))
+    }) {
         return CallRole::Collective(Timing::Nonblocking, CommonSignature::None);
     }
     if SENDS.iter().any(|name| same(name, &base)) {

@@ -10,7 +10,7 @@ use crate::signature::{SequenceHash, TypeSignature};
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
 
-const MPI_ERRORS_RETURN: usize = 0x142;
+const MPI_ERRORS_RETURN: usize = 0x143;
 const MPI_BYTE: usize = 0x247;
 pub const MPI_ANY_SOURCE: i64 = -1;
 pub const MPI_ANY_TAG: i64 = -2;
@@ -97,8 +97,6 @@ pub struct CommFacts {
     /// The shadow communicator.
     pub shadow: usize,
     pub is_inter: bool,
-    /// Numbers of blocking and persistent, and of nonblocking collective operations so far. The library matches them apart.
-    pub collectives: [u64; 2],
     receives: VecDeque<ShadowReceive>,
     /// Records that have arrived, by source and tag.
     queues: HashMap<(i64, i64), VecDeque<CallRecord>>,
@@ -121,7 +119,6 @@ impl CommFacts {
         CommFacts {
             shadow,
             is_inter: inter != 0,
-            collectives: [0; 2],
             receives: VecDeque::new(),
             queues: HashMap::new(),
         }

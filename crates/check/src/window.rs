@@ -269,8 +269,9 @@ impl Windows {
 
     /// Returns true if this rank has accesses that are compared at a collective call on an object.
     pub fn has_accesses(&self, object: ObjectHandle) -> bool {
-        let is_compared =
-            |a: &WindowAccess| object.kind == "WINDOW" || matches!(a.epoch, AccessEpoch::Passive { .. });
+        let is_compared = |a: &WindowAccess| {
+            object.kind == "WINDOW" || matches!(a.epoch, AccessEpoch::Passive { .. })
+        };
         self.of(object).iter().any(|handle| self.all[handle].accesses.iter().any(is_compared))
     }
 }

@@ -106,8 +106,7 @@ pub(super) unsafe fn start(
     let mut of_type = |datatype: usize, count: i64| {
         types.facts(datatype).map(|facts| facts.signature.repeat(count.max(0) as u64))
     };
-    let pairs =
-        pairwise::exchange(call, index as u32, rank, contexts.get(object)?, &mut of_type);
+    let pairs = pairwise::exchange(call, index as u32, rank, contexts.get(object)?, &mut of_type);
     let has_accesses = checker.windows.has_accesses(object);
     checker.drain(object);
     checker.drain_retired();
@@ -138,9 +137,8 @@ unsafe fn record(
     if IN_PLACE_AT_ALL.contains(&base.as_str()) && is_in_place("sendbuf") {
         record.flags |= IN_PLACE;
     }
-    let words = |checker: &mut Checker, names: &[&str]| {
-        signature(checker, call, names).unwrap_or_default()
-    };
+    let words =
+        |checker: &mut Checker, names: &[&str]| signature(checker, call, names).unwrap_or_default();
     // The processes of the root's group that are not the root take no part.
     let is_outside = is_inter && call.named("root") == Some(-3);
     let is_root = call.named("root").is_some_and(|root| is_root(call, root, is_inter));

@@ -20,9 +20,25 @@ const MPI_INT64_T: usize = 0x258;
 
 /// Beginnings of the names of functions that exchange nothing with other processes.
 const LOCAL: &[&str] = &[
-    "Type_", "Op_", "Group_", "Info_", "Get_", "Error_", "Errhandler_", "Pack", "Unpack", "Status_",
-    "Win_get_", "Win_set_", "Comm_rank", "Comm_size", "Comm_get_", "Comm_set_", "Alloc_mem",
-    "Free_mem", "Address",
+    "Type_",
+    "Op_",
+    "Group_",
+    "Info_",
+    "Get_",
+    "Error_",
+    "Errhandler_",
+    "Pack",
+    "Unpack",
+    "Status_",
+    "Win_get_",
+    "Win_set_",
+    "Comm_rank",
+    "Comm_size",
+    "Comm_get_",
+    "Comm_set_",
+    "Alloc_mem",
+    "Free_mem",
+    "Address",
 ];
 
 /// Runs an access, or a call that begins or ends an epoch.
@@ -52,7 +68,8 @@ pub fn before_call(call: &CheckedCall<'_>, role: CallRole) {
         return;
     }
     // All ranks compare their accesses at these calls, before which nothing is sent.
-    let is_blocking = matches!(role, CallRole::Collective(Timing::Blocking | Timing::Persistent, _));
+    let is_blocking =
+        matches!(role, CallRole::Collective(Timing::Blocking | Timing::Persistent, _));
     let comm = call.handle("COMMUNICATOR").filter(|_| is_blocking);
     let has_windows =
         |comm| with(|checker| !checker.windows.of(super::comm_object(comm)).is_empty());
@@ -121,7 +138,12 @@ impl Checker {
 
     /// Returns a party of this rank by the name of its function.
     fn own_party(&self, function: &str, site: CallSite, facts: &str) -> Party {
-        Party { rank: Some(self.rank), function: function.to_owned(), site, facts: facts.to_owned() }
+        Party {
+            rank: Some(self.rank),
+            function: function.to_owned(),
+            site,
+            facts: facts.to_owned(),
+        }
     }
 
     /// Ends the use of the origin's memory by accesses, and reports memory that has changed.

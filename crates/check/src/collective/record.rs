@@ -121,8 +121,9 @@ pub fn mismatch(records: &[CollectiveRecord]) -> Option<[CollectiveRecord; 2]> {
         return inter_mismatch(records);
     }
     // Without a signature, the name or another argument differs, or the type is not known.
-    let differs =
-        |other: &&CollectiveRecord| other.key() != first.key() || other.common.differs(&first.common);
+    let differs = |other: &&CollectiveRecord| {
+        other.key() != first.key() || other.common.differs(&first.common)
+    };
     records.iter().find(differs).map(|other| [*first, *other])
 }
 

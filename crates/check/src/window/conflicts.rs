@@ -88,7 +88,9 @@ pub fn uncovered_change(
 ) -> Option<(usize, i64)> {
     let is_written = |byte: i64| {
         let one = [MemoryRange { offset: byte, length: 1 }];
-        accesses.iter().any(|access| access.kind.writes() && overlap(&access.blocks, &one).is_some())
+        accesses
+            .iter()
+            .any(|access| access.kind.writes() && overlap(&access.blocks, &one).is_some())
     };
     let reads = accesses.iter().enumerate().filter(|(_, access)| access.kind == AccessKind::Get);
     for (place, access) in reads {

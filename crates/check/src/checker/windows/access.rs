@@ -213,7 +213,8 @@ impl Checker {
         let Some(operation) = operation else { return };
         self.memory.end(operation);
         if let Some(window) = call.handle("WINDOW").and_then(|handle| self.windows.get(handle)) {
-            let is_other = |a: &WindowAccess| a.local.as_ref().is_none_or(|l| l.operation != operation);
+            let is_other =
+                |a: &WindowAccess| a.local.as_ref().is_none_or(|l| l.operation != operation);
             let before = window.accesses.len();
             window.accesses.retain(is_other);
             window.watched -= before - window.accesses.len();

@@ -22,7 +22,8 @@ pub fn exchange(object: ObjectHandle) {
     let windows = with(|checker| checker.windows.of(object)).unwrap_or_default();
     for handle in windows {
         let all_epochs = object.kind == "WINDOW";
-        let is_sent = |a: &&WindowAccess| all_epochs || matches!(a.epoch, AccessEpoch::Passive { .. });
+        let is_sent =
+            |a: &&WindowAccess| all_epochs || matches!(a.epoch, AccessEpoch::Passive { .. });
         let words = with(|checker| {
             let window = checker.windows.get(handle)?;
             let ranks = 0..window.units.len() as i32;
@@ -205,7 +206,8 @@ impl Checker {
         let write = arrived.iter().find(|access| access.kind.writes());
         if let Some(write) = write.filter(|_| assert & MPI_MODE_NOPUT != 0) {
             let facts = "MPI_MODE_NOPUT is false".to_owned();
-            let parties = vec![Party { facts, ..opening.clone() }, party(write, "writes".to_owned())];
+            let parties =
+                vec![Party { facts, ..opening.clone() }, party(write, "writes".to_owned())];
             self.findings.add(FindingClass::FalseAssertion, parties);
         }
         if self.windows.overlaps_another(handle) {
@@ -221,10 +223,8 @@ impl Checker {
         if let Some((place, byte)) = change {
             let facts = format!("reads byte {byte} of the window at rank {}", self.rank);
             let store = "the target has changed this byte in the epoch that this call began";
-            let parties = vec![
-                party(&arrived[place], facts),
-                Party { facts: store.to_owned(), ..opening },
-            ];
+            let parties =
+                vec![party(&arrived[place], facts), Party { facts: store.to_owned(), ..opening }];
             self.findings.add(FindingClass::ConflictingAccesses, parties);
         }
     }
@@ -241,7 +241,8 @@ impl Checker {
         let (base, size) = (window.base, window.size as i64);
         let overwritten = |&place: &usize| {
             let block = arrived[place].blocks.first().filter(|_| single_put(arrived, place));
-            let inside = |b: &&crate::datatype::MemoryRange| b.offset >= 0 && b.offset + b.length <= size;
+            let inside =
+                |b: &&crate::datatype::MemoryRange| b.offset >= 0 && b.offset + b.length <= size;
             block.filter(inside).is_some_and(|block| {
                 let start = base.wrapping_add(block.offset as usize) as *const u8;
                 // SAFETY: the block is inside the window, whose memory lives until it is freed.

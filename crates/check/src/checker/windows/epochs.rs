@@ -213,7 +213,8 @@ unsafe fn wait(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
     let code = unsafe { forward(index, call.arguments) };
     let place = call.function.place("flag");
     // SAFETY: the call has set the flag.
-    let is_done = place.is_none_or(|place| unsafe { *(call.arguments[place] as *const c_int) } != 0);
+    let is_done =
+        place.is_none_or(|place| unsafe { *(call.arguments[place] as *const c_int) } != 0);
     if code == 0 && is_done {
         let exposed = |checker: &mut Checker| checker.windows.get(handle)?.exposed.take();
         if let Some(exposed) = with(exposed).flatten() {
@@ -228,9 +229,10 @@ unsafe fn lock(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
     let rank = call.named("rank").map(|rank| rank as i32);
     let is_exclusive = call.named("lock_type") == Some(MPI_LOCK_EXCLUSIVE);
     with(|checker| {
-        let held = checker.windows.get(handle).and_then(|window| {
-            rank.and_then(|rank| window.locks.get(&rank)).map(|lock| lock.site)
-        });
+        let held = checker
+            .windows
+            .get(handle)
+            .and_then(|window| rank.and_then(|rank| window.locks.get(&rank)).map(|lock| lock.site));
         match held {
             Some(site) => {
                 let earlier = Some(("MPI_Win_lock", site));
@@ -260,7 +262,8 @@ unsafe fn lock(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
 
 /// Runs MPI_Win_unlock and MPI_Win_unlock_all.
 unsafe fn unlock(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
-    let rank = call.named("rank").map(|rank| rank as i32).filter(|_| call.function.stem() == "Win_unlock");
+    let rank =
+        call.named("rank").map(|rank| rank as i32).filter(|_| call.function.stem() == "Win_unlock");
     let is_ended = move |access: &WindowAccess| {
         matches!(access.epoch, AccessEpoch::Passive { .. })
             && rank.is_none_or(|rank| access.target == rank)
