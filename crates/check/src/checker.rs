@@ -53,7 +53,7 @@ pub struct Checker {
     comms: HashMap<usize, CommFacts>,
     contexts: CollectiveContexts,
     /// Comparisons that are complete and were not judged yet.
-    unjudged: Vec<Box<ComparisonUnderWay>>,
+    unjudged: Vec<ComparisonUnderWay>,
     windows: Windows,
     types: Datatypes,
     memory: MemoryUses,
@@ -122,6 +122,13 @@ unsafe fn start() {
     let mut rank = 0 as c_int;
     // SAFETY: the result is a local variable.
     unsafe { mpi!(MPI_Comm_rank(MPI_COMM_WORLD, &raw mut rank)) };
+    if let Err(why) = crate::suppress::read() {
+        eprintln!("weft check: {why}");
+        // SAFETY: MPI is initialized.
+        unsafe { mpi!(MPI_Abort(MPI_COMM_WORLD, 1)) };
+    }
+    // SAFETY: all processes do so.
+    unsafe { crate::shared_reports::begin() };
     // SAFETY: all processes of these communicators do so.
     let comms = [MPI_COMM_WORLD, MPI_COMM_SELF].map(|comm| (comm, unsafe { CommFacts::new(comm) }));
     let checker = Checker {
@@ -243,6 +250,9 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
     }
     let checker = CHECKER.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut checker) = checker {
+        checker.findings.print_ranks();
+        // SAFETY: all processes are here.
+        unsafe { crate::shared_reports::end() };
         checker.records.finish();
         HAS_FINDINGS.store(!checker.findings.is_empty(), Ordering::Relaxed);
         for facts in checker.comms.values() {

@@ -288,7 +288,8 @@ impl CollectiveContexts {
         last: u64,
     ) -> Option<Box<ComparisonUnderWay>> {
         let queue = &mut self.contexts.get_mut(&object)?.under_way;
-        queue.pop_front_if(|first| first.record.sequence <= last)
+        let is_in_time = queue.front().is_some_and(|first| first.record.sequence <= last);
+        is_in_time.then(|| queue.pop_front()).flatten()
     }
 
     /// Takes the earliest comparison of an object, if all ranks have begun it.

@@ -20,7 +20,9 @@ mod report;
 mod requests;
 mod role;
 mod shadow;
+mod shared_reports;
 mod signature;
+mod suppress;
 mod window;
 
 use call_site::call_site_entry;

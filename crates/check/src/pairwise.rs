@@ -191,9 +191,9 @@ impl PairPlan<'_> {
         let prefix = if side == Side::Send { "send" } else { "recv" };
         let function = self.call.function;
         let place = |suffix: &str| function.place(&format!("{prefix}{suffix}"));
-        // SAFETY: arrays have an element for each part, as MPI requires of the program.
         let count = match (place("count"), place("counts")) {
             (Some(place), _) => self.call.integer(place),
+            // SAFETY: arrays have an element for each part, as MPI requires of the program.
             (_, Some(place)) => unsafe { self.call.element(place, index) },
             _ => return None,
         };

@@ -6,6 +6,9 @@ use std::path::Path;
 /// Setting that asks for the checks.
 pub const SWITCH: &str = "WEFT_CHECK";
 
+/// Setting with the file of findings that the user does not want to see.
+pub const SUPPRESS: &str = "WEFT_CHECK_SUPPRESS";
+
 /// File of the layer in an installation's folder of libraries.
 const FILE: &str = "weft/libweft_check.so";
 
@@ -13,6 +16,16 @@ const FILE: &str = "weft/libweft_check.so";
 pub fn library(folder: &Path, setting: Option<&OsStr>) -> Option<OsString> {
     let is_wanted = setting.is_some_and(|value| !value.is_empty() && value != "0");
     is_wanted.then(|| folder.join(FILE).into_os_string())
+}
+
+/// Returns the full path of the file of `-check-suppress`, since ranks may run in other folders.
+pub fn suppressions(option: &str, value: &OsStr) -> Result<OsString, String> {
+    let path = std::fs::canonicalize(value);
+    let why = |error| {
+        let file = Path::new(value).display();
+        format!("{option} {file}: {error}; name a file that can be read")
+    };
+    path.map(std::path::PathBuf::into_os_string).map_err(why)
 }
 
 /// Returns an error if the setting asks for the layer, and the installation has none.
@@ -32,6 +45,13 @@ pub fn missing(setting: Option<&OsStr>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_suppressions_exists() {
+        assert!(suppressions("-check-suppress", OsStr::new("/dev/null")).is_ok());
+        let error = suppressions("-check-suppress", OsStr::new("/no/file")).unwrap_err();
+        assert!(error.starts_with("-check-suppress /no/file: "), "{error}");
+    }
 
     #[test]
     fn only_a_setting_other_than_0_asks_for_the_layer() {

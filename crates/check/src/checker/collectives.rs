@@ -76,10 +76,10 @@ fn context_object(call: &CheckedCall<'_>) -> Option<ObjectHandle> {
         let argument = call.arguments[place];
         let is_handle = call.function.parameters[place].form == crate::function::Form::Handle;
         // Functions that free an object take the address of its handle.
-        // SAFETY: such an argument points to a handle, as MPI requires of the program.
         let handle = match (is_handle, argument) {
             (true, handle) => handle,
             (false, 0) => return None,
+            // SAFETY: such an argument points to a handle, as MPI requires of the program.
             (false, pointer) => unsafe { *(pointer as *const usize) },
         };
         Some(ObjectHandle { kind, handle })
@@ -232,7 +232,7 @@ impl Checker {
     /// Judges the comparisons of an object that are complete.
     fn drain(&mut self, object: ObjectHandle) {
         while let Some(comparison) = self.contexts.take_complete(object) {
-            self.unjudged.push(comparison);
+            self.unjudged.push(*comparison);
         }
     }
 

@@ -61,8 +61,8 @@ pub fn concurrent_conflicts(
         starts.extend(access.blocks.iter().map(|block| (*block, place)));
     }
     starts.sort();
-    let (mut found, mut open): (Vec<(usize, usize, i64)>, Vec<(i64, usize)>) =
-        (Vec::new(), Vec::new());
+    let mut found: Vec<(usize, usize, i64)> = Vec::new();
+    let mut open: Vec<(i64, usize)> = Vec::new();
     for (block, place) in starts {
         open.retain(|&(end, _)| end > block.offset);
         for &(_, other) in &open {

@@ -96,8 +96,8 @@ unsafe fn begin(
     let blocks = target_blocks(checker, call, handle, target);
     let operation = checker.next_operation();
     let is_watched = checker.windows.get(handle)?.watched < LOCAL_USES;
-    // SAFETY: the program's buffers can be read.
     let sample = |range: &BufferRange| match range.access {
+        // SAFETY: the program's buffers can be read.
         MemoryAccess::Read => unsafe { range.sample() },
         MemoryAccess::Write => 0,
     };
