@@ -118,12 +118,16 @@ pub struct CheckFinding {
     pub parties: Vec<Party>,
 }
 
+/// Maximum number of findings of the same call sites with other facts, such as lengths, that are printed.
+const PRINTED: u32 = 3;
+
 /// Findings of this process, each with the number of times.
 #[derive(Default)]
 pub struct Findings {
     times: HashMap<CheckFinding, u64>,
-    /// Keys of the findings, each with true if this rank prints them for all ranks of its host. Findings of one key may have other facts.
-    keys: HashMap<u64, bool>,
+    /// Keys of the findings, each with the number of findings with other facts that this rank still prints. It is 0 if another rank of the
+    /// host prints them.
+    keys: HashMap<u64, u32>,
     /// The first finding of each key that this rank prints.
     printed: Vec<CheckFinding>,
 }
@@ -143,7 +147,10 @@ impl Findings {
         store(&finding);
         let key = shared_reports::key(&finding);
         let is_new = !self.keys.contains_key(&key);
-        if *self.keys.entry(key).or_insert_with(|| shared_reports::is_first(key)) {
+        let new = || if shared_reports::is_first(key) { PRINTED } else { 0 };
+        let left = self.keys.entry(key).or_insert_with(new);
+        if *left > 0 {
+            *left -= 1;
             print(&finding);
             self.printed.extend(is_new.then_some(finding));
         }
