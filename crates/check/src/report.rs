@@ -152,6 +152,7 @@ impl Findings {
         if *left > 0 {
             *left -= 1;
             print(&finding);
+            shared_reports::printed(key);
             self.printed.extend(is_new.then_some(finding));
         }
     }

@@ -10,6 +10,7 @@ use std::ffi::c_int;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 const MPI_COMM_TYPE_SHARED: usize = 221;
 const MPI_INFO_NULL: usize = 0x130;
@@ -24,6 +25,8 @@ struct ReportSlot {
     key: AtomicU64,
     /// Number of ranks.
     ranks: AtomicU64,
+    /// 1 after the first rank has printed the finding.
+    printed: AtomicU64,
 }
 
 /// Table in shared memory, with the window and the communicator that hold it.
@@ -102,12 +105,27 @@ fn slot(slots: &[ReportSlot], key: u64) -> Option<(&ReportSlot, bool)> {
     })
 }
 
-/// Notes that this rank has a finding of a key for the first time. Returns true if no other rank of the host has printed such a finding.
+/// Maximum time for which a rank waits until another rank has printed a finding.
+const PRINTING: Duration = Duration::from_secs(2);
+
+/// Notes that this rank has a finding of a key for the first time. Returns true if this rank must print it. Else another rank has printed it:
+/// the error may end the job, so no rank goes on before.
 pub fn is_first(key: u64) -> bool {
     let Some(table) = TABLE.get() else { return true };
     let Some((slot, is_first)) = slot(table.slots, key) else { return true };
     slot.ranks.fetch_add(1, Ordering::Relaxed);
+    let begin = Instant::now();
+    while !is_first && slot.printed.load(Ordering::Relaxed) == 0 && begin.elapsed() < PRINTING {
+        std::thread::sleep(Duration::from_millis(1));
+    }
     is_first
+}
+
+/// Notes that this rank has printed the finding of a key.
+pub fn printed(key: u64) {
+    if let Some((slot, _)) = TABLE.get().and_then(|table| slot(table.slots, key)) {
+        slot.printed.store(1, Ordering::Relaxed);
+    }
 }
 
 /// Returns the number of ranks of this host that have a finding of a key.
@@ -122,7 +140,8 @@ mod tests {
 
     #[test]
     fn a_key_is_stored_once() {
-        let empty = || ReportSlot { key: AtomicU64::new(0), ranks: AtomicU64::new(0) };
+        let zero = || AtomicU64::new(0);
+        let empty = || ReportSlot { key: zero(), ranks: zero(), printed: zero() };
         let slots: Vec<_> = (0..2).map(|_| empty()).collect();
         let stored = |key| slot(&slots, key).map(|(_, is_first)| is_first);
         assert_eq!(
