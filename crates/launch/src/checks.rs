@@ -18,14 +18,12 @@ pub fn library(folder: &Path, setting: Option<&OsStr>) -> Option<OsString> {
     is_wanted.then(|| folder.join(FILE).into_os_string())
 }
 
-/// Returns the full path of the file of `-check-suppress`, since ranks may run in other folders.
-pub fn suppressions(option: &str, value: &OsStr) -> Result<OsString, String> {
-    let path = std::fs::canonicalize(value);
-    let why = |error| {
-        let file = Path::new(value).display();
-        format!("{option} {file}: {error}; name a file that can be read")
-    };
-    path.map(std::path::PathBuf::into_os_string).map_err(why)
+/// Returns the settings for `-check-suppress`. The path is a full one, since ranks may run in other folders.
+pub fn suppress(option: &str, file: &OsStr) -> Result<[(OsString, OsString); 2], String> {
+    let path = std::fs::canonicalize(file).map_err(|error| {
+        format!("{option} {}: {error}; name a file that can be read", Path::new(file).display())
+    })?;
+    Ok([(SWITCH.into(), "1".into()), (SUPPRESS.into(), path.into_os_string())])
 }
 
 /// Returns an error if the setting asks for the layer, and the installation has none.
@@ -48,8 +46,9 @@ mod tests {
 
     #[test]
     fn a_file_of_suppressions_exists() {
-        assert!(suppressions("-check-suppress", OsStr::new("/dev/null")).is_ok());
-        let error = suppressions("-check-suppress", OsStr::new("/no/file")).unwrap_err();
+        let settings = suppress("-check-suppress", OsStr::new("/dev/null")).expect("a file");
+        assert_eq!(settings[1], (SUPPRESS.into(), "/dev/null".into()));
+        let error = suppress("-check-suppress", OsStr::new("/no/file")).unwrap_err();
         assert!(error.starts_with("-check-suppress /no/file: "), "{error}");
     }
 
