@@ -1,14 +1,16 @@
 //! The checks of a process, and the calls that take part in them.
 
 mod call_memory;
+mod collectives;
 mod completion;
 pub mod fast_path;
 mod matched;
 mod messages;
 mod operations;
 mod partitioned;
+mod windows;
 
-use crate::collective::{self, CollectiveComparison};
+use crate::collective::{CollectiveContexts, ComparisonUnderWay};
 use crate::datatype::Datatypes;
 use crate::forward;
 use crate::function::CheckedCall;
@@ -23,6 +25,7 @@ use crate::shadow::{
     CallRecord, CommFacts, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_NULL, MPI_COMM_SELF,
     MPI_COMM_WORLD, RawStatus,
 };
+use crate::window::Windows;
 use matched::ProbedMessages;
 use partitioned::PartitionedReceives;
 use std::collections::HashMap;
@@ -54,6 +57,10 @@ pub struct Checker {
     /// Rank in MPI_COMM_WORLD.
     rank: c_int,
     comms: HashMap<usize, CommFacts>,
+    contexts: CollectiveContexts,
+    /// Comparisons that are complete and were not judged yet.
+    unjudged: Vec<ComparisonUnderWay>,
+    windows: Windows,
     types: Datatypes,
     memory: MemoryUses,
     marks: SignatureMarks,
@@ -84,6 +91,9 @@ fn with<R>(f: impl FnOnce(&mut Checker) -> R) -> Option<R> {
 pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int {
     // Programs of older ABIs have other handles, so their calls are not checked.
     let is_running = IS_RUNNING.load(Ordering::Relaxed);
+    if is_running {
+        windows::before_call(call, role);
+    }
     // SAFETY: the caller promises it, here and below.
     unsafe {
         match role {
@@ -104,11 +114,12 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
             CallRole::MatchedReceive(timing) => matched::receive(index, call, timing),
             CallRole::SendReceive(timing) => operations::send_receive(index, call, timing),
             CallRole::Collective(timing, common) => {
-                operations::collective(index, call, timing, common)
+                collectives::collective(index, call, timing, common)
             }
             CallRole::Complete(completion) => completion::complete(index, call, completion),
             CallRole::StartRequests => operations::start_requests(index, call),
             CallRole::FreeRequest => completion::free(index, call),
+            CallRole::Window => windows::run(index, call),
             CallRole::Other => other(index, call),
         }
     }
@@ -122,11 +133,21 @@ unsafe fn start() {
     let mut rank = 0 as c_int;
     // SAFETY: the result is a local variable.
     unsafe { mpi!(MPI_Comm_rank(MPI_COMM_WORLD, &raw mut rank)) };
+    if let Err(why) = crate::suppress::read() {
+        eprintln!("weft check: {why}");
+        // SAFETY: MPI is initialized.
+        unsafe { mpi!(MPI_Abort(MPI_COMM_WORLD, 1)) };
+    }
+    // SAFETY: all processes do so.
+    unsafe { crate::shared_reports::begin() };
     // SAFETY: all processes of these communicators do so.
     let comms = [MPI_COMM_WORLD, MPI_COMM_SELF].map(|comm| (comm, unsafe { CommFacts::new(comm) }));
     let checker = Checker {
         rank,
         comms: HashMap::from(comms),
+        contexts: CollectiveContexts::default(),
+        unjudged: Vec::new(),
+        windows: Windows::default(),
         types: Datatypes::default(),
         memory: MemoryUses::default(),
         marks: SignatureMarks::new(),
@@ -140,6 +161,15 @@ unsafe fn start() {
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
     marks::begin();
     IS_RUNNING.store(true, Ordering::Relaxed);
+    for comm in [MPI_COMM_WORLD, MPI_COMM_SELF] {
+        // SAFETY: all processes of this communicator do so.
+        unsafe { collectives::add_context(comm_object(comm), comm) };
+    }
+}
+
+/// Returns a communicator as an object.
+fn comm_object(handle: usize) -> ObjectHandle {
+    ObjectHandle { kind: "COMMUNICATOR", handle }
 }
 
 /// Runs a call that makes or frees objects, or does neither.
@@ -151,6 +181,7 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
     unsafe {
         let freed = ObjectRegistry::freed(call);
         if let Some(freed) = freed {
+            collectives::before_free(index, call);
             before_free(freed);
         }
         let code = forward(index, call.arguments);
@@ -167,10 +198,16 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
 /// Forgets an object that the program is about to free.
 fn before_free(object: ObjectHandle) {
     let handle = object.handle;
+    collectives::remove_context(object);
     match object.kind {
         "DATATYPE" => {
             call_memory::forget();
             with(|checker| checker.types.forget(handle))
+        }
+        "WINDOW" => {
+            let window = with(|checker| checker.windows.remove(handle)).flatten();
+            window.into_iter().for_each(windows::release);
+            None
         }
         "COMMUNICATOR" => {
             call_memory::forget();
@@ -214,6 +251,8 @@ unsafe fn after(call: &CheckedCall<'_>) {
             // SAFETY: all processes of the new communicator are here.
             let facts = unsafe { CommFacts::new(comm) };
             with(|checker| checker.comms.insert(comm, facts));
+            // SAFETY: all processes of the new communicator are here.
+            unsafe { collectives::add_context(comm_object(comm), comm) };
         }
     }
 }
@@ -223,6 +262,8 @@ unsafe fn after(call: &CheckedCall<'_>) {
 /// # Safety
 /// As for [`run`].
 unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
+    // SAFETY: the caller promises it.
+    unsafe { collectives::at_finalize(index, call) };
     let barrier = with(|checker| {
         checker.unfinished();
         checker.comms.get(&MPI_COMM_WORLD).map(|world| world.shadow)
@@ -237,12 +278,19 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
     });
     IS_RUNNING.store(false, Ordering::Relaxed);
     let checker = CHECKER.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(checker) = checker {
+    if let Some(mut checker) = checker {
+        checker.findings.print_ranks();
+        // SAFETY: all processes are here.
+        unsafe { crate::shared_reports::end() };
         HAS_FINDINGS.store(!checker.findings.is_empty(), Ordering::Relaxed);
         for facts in checker.comms.values() {
             let mut shadow = facts.shadow;
             // SAFETY: the communicator is ours, and nothing is under way in it.
             unsafe { mpi!(MPI_Comm_free(&raw mut shadow)) };
+        }
+        for mut comm in checker.contexts.take_comms() {
+            // SAFETY: as above.
+            unsafe { mpi!(MPI_Comm_free(&raw mut comm)) };
         }
     }
     // SAFETY: the caller promises it.
@@ -254,16 +302,6 @@ impl Checker {
     fn party(&self, call: &CheckedCall<'_>, facts: String) -> Party {
         let function = call.function.name().to_owned();
         Party { rank: Some(self.rank), function, site: call.site, facts }
-    }
-
-    /// Returns the record of a call, without signature.
-    fn record(&self, index: usize, call: &CheckedCall<'_>) -> CallRecord {
-        CallRecord {
-            site: call.site,
-            function: index as u32,
-            rank: self.rank,
-            ..CallRecord::default()
-        }
     }
 
     fn next_operation(&mut self) -> u64 {
@@ -327,28 +365,6 @@ fn remote_party(record: &CallRecord, facts: String) -> Party {
     let function = crate::FUNCTIONS.get(record.function as usize);
     let function = function.map_or("?", |function| function.name()).to_owned();
     Party { rank: Some(record.rank), function, site: record.site, facts }
-}
-
-/// Reports that ranks make different collective calls, and ends the job. All ranks of the communicator call this function.
-fn end_at_mismatch(comparison: &CollectiveComparison) -> ! {
-    let records = comparison.records();
-    let first = &records[0];
-    let same = |other: &CallRecord| {
-        let key = |r: &CallRecord| (r.elements, r.hash, r.root, r.operator, r.sequence, r.function);
-        key(other) == key(first)
-    };
-    let other = records.iter().find(|other| !same(other)).unwrap_or(first);
-    with(|checker| {
-        if checker.rank == first.rank {
-            let party = |r: &CallRecord| remote_party(r, collective::describe(r));
-            let parties = vec![party(first), party(other)];
-            checker.findings.add(FindingClass::CollectiveMismatch, parties);
-        }
-    });
-    comparison.barrier();
-    // SAFETY: MPI is initialized.
-    unsafe { mpi!(MPI_Abort(MPI_COMM_WORLD, EXIT_CODE)) };
-    std::process::abort()
 }
 
 /// Gives a process with findings an exit code other than 0.

@@ -1,158 +1,322 @@
 //! Comparison of collective operations among their ranks, before data move.
 //!
-//! Each rank reduces a hash of its call, and the hash's complement, with MPI_MAX over the shadow communicator. All hashes are equal
-//! if the two maxima are complements. Else all ranks gather their records, and the lowest rank reports the first two that differ.
+//! Each communicator, window and file of the program has a communicator of its own for these comparisons. Each rank reduces a hash of
+//! its call, and the hash's complement, with MPI_MAX there. All hashes are equal if the two maxima are complements. Else all ranks
+//! gather their records, and the lowest rank reports the first two that differ. An intercommunicator has one communicator for both
+//! groups, on which records are gathered at once, since the groups play different parts.
+//!
+//! The standard has one order for blocking and nonblocking operations (MPI 5.0, section 6.12), so each rank completes its comparisons in the
+//! order of the calls. Parts of an operation that differ between pairs of ranks are compared in `pairwise`.
 
-use crate::function::CheckedCall;
+use crate::datatype::PACKED;
 use crate::library::mpi;
-use crate::role::CommonSignature;
-use crate::shadow::{CallRecord, CommFacts, RECORD};
+use crate::objects::ObjectHandle;
+use crate::pairwise::PairExchange;
+use crate::shadow::{MPI_COMM_NULL, describe};
+use crate::signature::TypeSignature;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
+
+mod record;
+
+pub use record::{
+    CollectiveRecord, IN_PLACE, RootPart, SignatureWords, common_buffer, describe_record,
+    hash_words, mismatch, operator,
+};
 
 const MPI_BYTE: usize = 0x247;
 const MPI_UINT64_T: usize = 0x259;
 const MPI_MAX: usize = 0x23;
-/// Highest handle of a predefined operator. Handles of the program's operators differ among ranks.
-const LAST_OPERATOR: usize = 0x3f;
+const MPI_ERRORS_RETURN: usize = 0x143;
+
+/// Place of a comparison in the order of its communicator, window or file.
+pub struct CollectiveComparison {
+    pub context: ObjectHandle,
+    pub sequence: u64,
+}
 
 /// A comparison under way.
-pub struct CollectiveComparison {
-    own: [u64; 2],
-    all: [u64; 2],
+pub struct ComparisonUnderWay {
+    pub record: CollectiveRecord,
+    /// Hash, its complement, and 1 if this rank has accesses to windows for the other ranks.
+    own: [u64; 3],
+    all: [u64; 3],
+    /// Records of all ranks, for intercommunicators.
+    gathered: Vec<CollectiveRecord>,
     request: usize,
-    shadow: usize,
-    pub record: CallRecord,
+    /// Result of the library for the exchange.
+    code: c_int,
+    comm: usize,
+    size: usize,
+    pub pairs: Option<PairExchange>,
 }
 
-/// Returns FNV-1a of words.
-fn hash(words: &[u64]) -> u64 {
-    words.iter().flat_map(|word| word.to_le_bytes()).fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    })
-}
-
-impl CollectiveComparison {
-    /// Begins the comparison of a call. All ranks of the communicator do so in the same order.
-    pub fn new(comm: &CommFacts, record: CallRecord, name: &str) -> Box<CollectiveComparison> {
-        let letters: Vec<u64> = name.bytes().map(u64::from).collect();
-        let facts = [
-            record.elements,
-            record.hash,
-            record.root as u64,
-            record.operator,
-            record.sequence,
-            hash(&letters),
-        ];
-        let own = hash(&facts);
-        let shadow = comm.shadow;
-        Box::new(CollectiveComparison { own: [own, !own], all: [0; 2], request: 0, shadow, record })
-    }
-
-    /// Compares with all other ranks, and waits for them. Returns true if all ranks make the same call.
-    pub fn run(&mut self) -> bool {
-        let (own, all) = (self.own.as_ptr(), self.all.as_mut_ptr());
-        // SAFETY: both arrays have two elements.
-        unsafe { mpi!(MPI_Allreduce(own, all, 2usize, MPI_UINT64_T, MPI_MAX, self.shadow)) };
-        self.agrees()
-    }
-
-    /// Begins a comparison that [`CollectiveComparison::finish`] ends.
-    pub fn start(&mut self) {
-        let (own, all, request) = (self.own.as_ptr(), self.all.as_mut_ptr(), &raw mut self.request);
-        // SAFETY: both arrays have two elements, and live in a box until `finish`.
-        unsafe {
-            mpi!(MPI_Iallreduce(own, all, 2usize, MPI_UINT64_T, MPI_MAX, self.shadow, request))
+impl ComparisonUnderWay {
+    /// Begins the exchange. The structure must not move until [`ComparisonUnderWay::wait`].
+    fn start(&mut self) {
+        let request = &raw mut self.request;
+        // SAFETY: the arrays have the sizes of the calls, and live in a box until the request is complete.
+        self.code = unsafe {
+            if self.gathered.is_empty() {
+                let (own, all) = (self.own.as_ptr(), self.all.as_mut_ptr());
+                mpi!(MPI_Iallreduce(own, all, 3usize, MPI_UINT64_T, MPI_MAX, self.comm, request))
+            } else {
+                let (own, all) = (&raw const self.record, self.gathered.as_mut_ptr());
+                let n = size_of::<CollectiveRecord>();
+                mpi!(MPI_Iallgather(own, n, MPI_BYTE, all, n, MPI_BYTE, self.comm, request))
+            }
         };
+        if let Some(pairs) = &mut self.pairs {
+            pairs.start(self.comm, self.record.sequence);
+        }
     }
 
-    /// Waits for the end of a comparison that [`CollectiveComparison::start`] has begun. Returns true if all ranks make the same call.
-    pub fn finish(&mut self) -> bool {
+    /// Waits for the other ranks.
+    pub fn wait(&mut self) {
         // SAFETY: the request is ours.
-        unsafe { mpi!(MPI_Wait(&raw mut self.request, 0)) };
-        self.agrees()
+        let code = unsafe { mpi!(MPI_Wait(&raw mut self.request, 0)) };
+        self.code = self.code.max(code);
     }
 
-    fn agrees(&self) -> bool {
-        self.all[0] == !self.all[1]
+    /// Returns the first two records that differ, if any do. All ranks call this function.
+    pub fn mismatch(&self) -> Option<[CollectiveRecord; 2]> {
+        // An exchange that has failed, because a process has, says nothing about the program.
+        if self.code != 0 {
+            return None;
+        }
+        if !self.gathered.is_empty() {
+            return mismatch(&self.gathered);
+        }
+        if self.all[0] == !self.all[1] { None } else { mismatch(&self.records()) }
+    }
+
+    /// Returns true if a rank has accesses to windows for the other ranks.
+    pub fn has_accesses(&self) -> bool {
+        self.code == 0 && self.all[2] != 0
     }
 
     /// Gathers the records of all ranks, after a comparison has failed. All ranks call this function.
-    pub fn records(&self) -> Vec<CallRecord> {
-        let (mut size, mut rank) = (0 as c_int, 0 as c_int);
-        // SAFETY: the results are local variables.
-        unsafe {
-            mpi!(MPI_Comm_size(self.shadow, &raw mut size));
-            mpi!(MPI_Comm_rank(self.shadow, &raw mut rank));
-        }
-        let mut all = vec![CallRecord::default(); size.max(1) as usize];
-        let own = &raw const self.record;
+    fn records(&self) -> Vec<CollectiveRecord> {
+        let mut all = vec![CollectiveRecord::default(); self.size];
+        let (own, n) = (&raw const self.record, size_of::<CollectiveRecord>());
         // SAFETY: the array has a record for each rank.
-        unsafe {
-            mpi!(MPI_Allgather(
-                own,
-                RECORD,
-                MPI_BYTE,
-                all.as_mut_ptr(),
-                RECORD,
-                MPI_BYTE,
-                self.shadow
-            ))
-        };
+        unsafe { mpi!(MPI_Allgather(own, n, MPI_BYTE, all.as_mut_ptr(), n, MPI_BYTE, self.comm)) };
         all
     }
 
     /// Waits for all ranks.
     pub fn barrier(&self) {
         // SAFETY: the communicator is ours.
-        unsafe { mpi!(MPI_Barrier(self.shadow)) };
+        unsafe { mpi!(MPI_Barrier(self.comm)) };
     }
 }
 
-/// Returns the operator's handle if it is predefined, 1 for the program's operators, and 0 without an operator.
-pub fn operator(call: &CheckedCall<'_>) -> u64 {
-    match call.handle("OPERATION") {
-        None => 0,
-        Some(handle) if handle <= LAST_OPERATOR => handle as u64,
-        Some(_) => 1,
+/// Communicator for comparisons of a communicator, window or file of the program.
+pub struct CollectiveContext {
+    pub comm: usize,
+    pub size: usize,
+    /// Own rank in `comm`.
+    pub rank: usize,
+    /// Ranks in `comm` of the processes that an operation addresses by their rank in the program's communicator.
+    pub peers: Vec<usize>,
+    pub is_inter: bool,
+    /// Group of an intercommunicator: the lowest rank in `comm` of its members.
+    pub group: u32,
+    sequence: u64,
+    under_way: VecDeque<Box<ComparisonUnderWay>>,
+}
+
+impl CollectiveContext {
+    /// Makes a context for the processes of a communicator. Collective.
+    ///
+    /// # Safety
+    /// `of` is a communicator, all of whose processes call this function.
+    pub unsafe fn new(of: usize) -> CollectiveContext {
+        let (mut split, mut comm) = (MPI_COMM_NULL, MPI_COMM_NULL);
+        let (mut inter, mut size, mut rank) = (0 as c_int, 0 as c_int, 0 as c_int);
+        // SAFETY: the results are local variables.
+        unsafe {
+            mpi!(MPI_Comm_test_inter(of, &raw mut inter));
+            // MPI_Comm_dup would call the program's copy functions of attributes.
+            mpi!(MPI_Comm_split(of, 0, 0, &raw mut split));
+            if inter == 0 {
+                comm = split;
+            } else {
+                mpi!(MPI_Intercomm_merge(split, 0, &raw mut comm));
+            }
+            mpi!(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+            mpi!(MPI_Comm_size(comm, &raw mut size));
+            mpi!(MPI_Comm_rank(comm, &raw mut rank));
+        }
+        let size = size.max(1) as usize;
+        let (mut peers, mut group) = ((0..size).collect::<Vec<_>>(), 0);
+        if inter != 0 {
+            // SAFETY: both are communicators of ours.
+            unsafe {
+                peers = ranks_in(split, comm, true);
+                group = ranks_in(split, comm, false).into_iter().min().unwrap_or(0) as u32;
+                mpi!(MPI_Comm_free(&raw mut split));
+            }
+        }
+        CollectiveContext {
+            comm,
+            size,
+            rank: rank.max(0) as usize,
+            peers,
+            is_inter: inter != 0,
+            group,
+            sequence: 0,
+            under_way: VecDeque::new(),
+        }
     }
 }
 
-/// Part of a rank in a collective operation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum RootPart {
-    Root,
-    Other,
-}
-
-/// Returns the names of the buffer whose signature all ranks have in common.
-pub fn common_buffer(common: CommonSignature, part: RootPart) -> Option<&'static [&'static str]> {
-    const FIRST: &[&str] = &["buffer", "sendbuf"];
-    const SEND: &[&str] = &["sendbuf"];
-    const RECEIVE: &[&str] = &["recvbuf"];
-    match (common, part) {
-        (CommonSignature::None, _) => None,
-        (CommonSignature::First, _) => Some(FIRST),
-        (CommonSignature::ToRoot, RootPart::Other)
-        | (CommonSignature::FromRoot, RootPart::Root) => Some(SEND),
-        (CommonSignature::ToRoot, RootPart::Root)
-        | (CommonSignature::FromRoot, RootPart::Other) => Some(RECEIVE),
-        (CommonSignature::Receive, _) => Some(RECEIVE),
+/// Returns the ranks in `comm` of a group of an intercommunicator.
+///
+/// # Safety
+/// Both are communicators, and `comm` has all processes of `inter`.
+unsafe fn ranks_in(inter: usize, comm: usize, remote: bool) -> Vec<usize> {
+    let (mut group, mut all, mut size) = (0usize, 0usize, 0 as c_int);
+    // SAFETY: the results are local variables, and the arrays have an element for each process of the group.
+    unsafe {
+        match remote {
+            true => mpi!(MPI_Comm_remote_group(inter, &raw mut group)),
+            false => mpi!(MPI_Comm_group(inter, &raw mut group)),
+        };
+        mpi!(MPI_Comm_group(comm, &raw mut all));
+        mpi!(MPI_Group_size(group, &raw mut size));
+        let from: Vec<c_int> = (0..size).collect();
+        let mut to = vec![0 as c_int; from.len()];
+        mpi!(MPI_Group_translate_ranks(group, size, from.as_ptr(), all, to.as_mut_ptr()));
+        mpi!(MPI_Group_free(&raw mut group));
+        mpi!(MPI_Group_free(&raw mut all));
+        to.into_iter().map(|rank| rank.max(0) as usize).collect()
     }
 }
 
-/// Describes a record for a report.
-pub fn describe(record: &CallRecord) -> String {
-    let function = crate::FUNCTIONS.get(record.function as usize);
-    let has_root = function.is_some_and(|function| function.place("root").is_some());
-    let mut text = format!("collective operation {} of the communicator", record.sequence);
-    if has_root {
-        text += &format!(", root {}", record.root);
+/// Contexts of the program's communicators, windows and files.
+#[derive(Default)]
+pub struct CollectiveContexts {
+    contexts: HashMap<ObjectHandle, CollectiveContext>,
+    /// Number of contexts whose communicator the program has freed.
+    retired: usize,
+}
+
+/// Kind of the contexts of communicators that the program has freed.
+const RETIRED: &str = "retired";
+
+impl CollectiveContexts {
+    /// Adds the context of an object.
+    pub fn insert(&mut self, object: ObjectHandle, context: CollectiveContext) {
+        self.contexts.insert(object, context);
     }
-    if record.operator != 0 {
-        text += &format!(", operator {:#x}", record.operator);
+
+    /// Returns the context of an object.
+    pub fn get(&self, object: ObjectHandle) -> Option<&CollectiveContext> {
+        self.contexts.get(&object)
     }
-    if record.elements > 0 {
-        text += &format!(", {}", record.describe());
+
+    /// Removes the context of an object. Returns its communicator, which the caller frees.
+    pub fn remove(&mut self, object: ObjectHandle) -> Option<usize> {
+        self.contexts.remove(&object).map(|context| context.comm)
     }
-    text
+
+    /// Returns all objects that have a context for several ranks, first those that the program has not freed.
+    pub fn objects(&self) -> [Vec<ObjectHandle>; 2] {
+        let several = self.contexts.iter().filter(|(_, context)| context.size > 1);
+        let (retired, alive) =
+            several.map(|(object, _)| *object).partition(|object| object.kind == RETIRED);
+        [alive, retired]
+    }
+
+    /// Gives the context of an object that the program frees another name. Its comparisons are judged later, since MPI_Comm_free need not
+    /// wait for other ranks.
+    pub fn retire(&mut self, object: ObjectHandle) {
+        if let Some(context) = self.contexts.remove(&object) {
+            self.retired += 1;
+            let retired = ObjectHandle { kind: RETIRED, handle: self.retired };
+            self.contexts.insert(retired, context);
+        }
+    }
+
+    /// Removes a retired context without comparisons under way. Returns its communicator, which the caller frees.
+    pub fn remove_idle(&mut self, object: ObjectHandle) -> Option<usize> {
+        let is_idle = self.contexts.get(&object).is_some_and(|c| c.under_way.is_empty());
+        (object.kind == RETIRED && is_idle).then(|| self.remove(object)).flatten()
+    }
+
+    /// Takes the communicators of all contexts.
+    pub fn take_comms(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.contexts).into_values().map(|context| context.comm).collect()
+    }
+
+    /// Begins the comparison of a call; `None` if the object has no context, or a single rank.
+    pub fn start(
+        &mut self,
+        object: ObjectHandle,
+        mut record: CollectiveRecord,
+        pairs: Option<PairExchange>,
+        has_accesses: bool,
+    ) -> Option<CollectiveComparison> {
+        let context = self.contexts.get_mut(&object).filter(|context| context.size > 1)?;
+        context.sequence += 1;
+        let sequence = context.sequence;
+        record.sequence = sequence;
+        record.group = context.group;
+        record.is_inter = u32::from(context.is_inter);
+        let own = record.hash();
+        let gathered = if context.is_inter { context.size } else { 0 };
+        context.under_way.push_back(Box::new(ComparisonUnderWay {
+            record,
+            own: [own, !own, u64::from(has_accesses)],
+            all: [0; 3],
+            gathered: vec![CollectiveRecord::default(); gathered],
+            request: 0,
+            code: 0,
+            comm: context.comm,
+            size: context.size,
+            pairs,
+        }));
+        context.under_way.back_mut().expect("a comparison was added").start();
+        Some(CollectiveComparison { context: object, sequence })
+    }
+
+    /// Takes the earliest comparison of an object, if it does not come after a sequence number.
+    pub fn take_until(
+        &mut self,
+        object: ObjectHandle,
+        last: u64,
+    ) -> Option<Box<ComparisonUnderWay>> {
+        let queue = &mut self.contexts.get_mut(&object)?.under_way;
+        let is_in_time = queue.front().is_some_and(|first| first.record.sequence <= last);
+        is_in_time.then(|| queue.pop_front()).flatten()
+    }
+
+    /// Takes the earliest comparison of an object, if all ranks have begun it.
+    pub fn take_complete(&mut self, object: ObjectHandle) -> Option<Box<ComparisonUnderWay>> {
+        let queue = &mut self.contexts.get_mut(&object)?.under_way;
+        let mut flag = 0 as c_int;
+        // SAFETY: the request is ours.
+        unsafe { mpi!(MPI_Test(&raw mut queue.front_mut()?.request, &raw mut flag, 0)) };
+        if flag == 0 { None } else { queue.pop_front() }
+    }
+
+    /// Waits until the earliest comparison of any of these objects is complete. Returns the object; `None` if there is no comparison.
+    ///
+    /// # Safety
+    /// No other thread uses the checker.
+    pub unsafe fn wait_any(&mut self, objects: &[ObjectHandle]) -> Option<ObjectHandle> {
+        let first = |object| Some(self.contexts.get(object)?.under_way.front()?.request);
+        // The null handle stands for no comparison.
+        let mut requests: Vec<_> =
+            objects.iter().map(|object| first(object).unwrap_or(0x180)).collect();
+        let mut index = -1 as c_int;
+        let count = requests.len();
+        // SAFETY: the requests are ours.
+        unsafe { mpi!(MPI_Waitany(count, requests.as_mut_ptr(), &raw mut index, 0)) };
+        let object = *objects.get(usize::try_from(index).ok()?)?;
+        // The request is complete, so its handle is no longer valid.
+        self.contexts.get_mut(&object)?.under_way.front_mut()?.request = 0x180;
+        Some(object)
+    }
 }

@@ -16,11 +16,15 @@ mod library;
 mod marks;
 mod memory_use;
 mod objects;
+mod pairwise;
 mod report;
 mod requests;
 mod role;
 mod shadow;
+mod shared_reports;
 mod signature;
+mod suppress;
+mod window;
 
 use call_site::call_site_entry;
 use function::{ArgumentDirection, CheckedCall, Form, FunctionDescription, ParameterDescription};

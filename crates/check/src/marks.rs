@@ -57,7 +57,7 @@ impl SendRecord {
     /// Returns the record of the call, for reports.
     pub fn call(&self) -> CallRecord {
         let &SendRecord { site, function, rank, .. } = self;
-        CallRecord { site, function, rank, ..CallRecord::default() }
+        CallRecord { site, function, rank }
     }
 
     /// Returns the signature of a message with this number of bytes.

@@ -12,6 +12,9 @@ pub enum MemoryAccess {
     Write,
 }
 
+/// Parameter for the result of an atomic access to a window.
+const RESULT: &str = "result_addr";
+
 /// Memory of a buffer.
 #[derive(Clone, Debug)]
 pub struct BufferRange {
@@ -26,6 +29,10 @@ impl BufferRange {
     /// Returns the first address that both ranges have, if they may not be in use at the same time.
     fn conflict(&self, other: &BufferRange) -> Option<i64> {
         if self.access == MemoryAccess::Read && other.access == MemoryAccess::Read {
+            return None;
+        }
+        // Programs give several atomic accesses one place for results that they do not read.
+        if self.parameter == RESULT && other.parameter == RESULT {
             return None;
         }
         let (mut mine, mut theirs) =

@@ -1,6 +1,7 @@
 //! Findings, and the report of a process: text on standard error, and JSON in a file.
 
 use crate::call_site::CallSite;
+use crate::shared_reports;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs::OpenOptions;
@@ -22,9 +23,33 @@ pub enum FindingClass {
     RequestNotCompleted,
     MessageNotReceived,
     ObjectNotFreed,
+    AccessOutsideEpoch,
+    ConflictingAccesses,
+    EpochMismatch,
+    FalseAssertion,
 }
 
 impl FindingClass {
+    /// All classes.
+    pub const ALL: [FindingClass; 11] = [
+        FindingClass::TypeMismatch,
+        FindingClass::CollectiveMismatch,
+        FindingClass::BufferInUse,
+        FindingClass::BufferChanged,
+        FindingClass::RequestNotCompleted,
+        FindingClass::MessageNotReceived,
+        FindingClass::ObjectNotFreed,
+        FindingClass::AccessOutsideEpoch,
+        FindingClass::ConflictingAccesses,
+        FindingClass::EpochMismatch,
+        FindingClass::FalseAssertion,
+    ];
+
+    /// Returns the name in reports.
+    pub fn name(self) -> &'static str {
+        self.texts().0
+    }
+
     /// Returns the name in reports, and a remedy.
     fn texts(self) -> (&'static str, &'static str) {
         match self {
@@ -55,6 +80,22 @@ impl FindingClass {
             FindingClass::ObjectNotFreed => {
                 ("object not freed", "call the function that frees it before MPI_Finalize")
             }
+            FindingClass::AccessOutsideEpoch => (
+                "access outside an epoch",
+                "access a window between two fences, between start and complete, or under a lock (MPI 5.0, section 12.5)",
+            ),
+            FindingClass::ConflictingAccesses => (
+                "conflicting accesses",
+                "put a synchronization between the accesses, or use one operator in MPI_Accumulate (MPI 5.0, section 12.7)",
+            ),
+            FindingClass::EpochMismatch => (
+                "epoch mismatch",
+                "begin each epoch once, and end it by the call that belongs to it (MPI 5.0, section 12.5)",
+            ),
+            FindingClass::FalseAssertion => (
+                "false assertion",
+                "leave out the assertion, or the access that it excludes (MPI 5.0, section 12.5.5)",
+            ),
         }
     }
 }
@@ -77,28 +118,70 @@ pub struct CheckFinding {
     pub parties: Vec<Party>,
 }
 
+/// Maximum number of findings of the same call sites with other facts, such as lengths, that are printed.
+const PRINTED: u32 = 3;
+
 /// Findings of this process, each with the number of times.
 #[derive(Default)]
-pub struct Findings(HashMap<CheckFinding, u64>);
+pub struct Findings {
+    times: HashMap<CheckFinding, u64>,
+    /// Keys of the findings, each with the number of findings with other facts that this rank still prints. It is 0 if another rank of the
+    /// host prints them.
+    keys: HashMap<u64, u32>,
+    /// The first finding of each key that this rank prints.
+    printed: Vec<CheckFinding>,
+}
 
 impl Findings {
     /// Adds a finding, and reports it if it is new.
     pub fn add(&mut self, class: FindingClass, parties: Vec<Party>) {
         let finding = CheckFinding { class, parties };
-        let times = self.0.entry(finding.clone()).or_default();
+        if !self.times.contains_key(&finding) && crate::suppress::is_suppressed(&finding) {
+            return;
+        }
+        let times = self.times.entry(finding.clone()).or_default();
         *times += 1;
-        if *times == 1 {
-            report(&finding);
+        if *times > 1 {
+            return;
+        }
+        store(&finding);
+        let key = shared_reports::key(&finding);
+        let is_new = !self.keys.contains_key(&key);
+        let new = || if shared_reports::is_first(key) { PRINTED } else { 0 };
+        let left = self.keys.entry(key).or_insert_with(new);
+        if *left > 0 {
+            *left -= 1;
+            print(&finding);
+            shared_reports::printed(key);
+            self.printed.extend(is_new.then_some(finding));
+        }
+    }
+
+    /// Prints the number of other ranks of this host that have the findings that this rank has printed. All ranks are at MPI_Finalize.
+    pub fn print_ranks(&self) {
+        for finding in &self.printed {
+            let others = shared_reports::ranks(shared_reports::key(finding)).saturating_sub(1);
+            if others == 0 {
+                continue;
+            }
+            let plural = if others == 1 { " has" } else { "s have" };
+            let name = finding.class.name();
+            let mut text = format!("weft check: {name}\n  {others} other rank{plural} the same at");
+            for party in &finding.parties {
+                write!(text, " {}", party.site).expect("a string grows");
+            }
+            eprintln!("{text}");
         }
     }
 
     /// Returns true if there are no findings.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.times.is_empty()
     }
 }
 
-fn report(finding: &CheckFinding) {
+/// Prints a finding on standard error.
+fn print(finding: &CheckFinding) {
     let (name, remedy) = finding.class.texts();
     let mut text = format!("weft check: {name}\n");
     for party in &finding.parties {
@@ -109,6 +192,10 @@ fn report(finding: &CheckFinding) {
     writeln!(text, "  remedy: {remedy}").expect("a string grows");
     // One write, so that lines of several ranks do not mix.
     let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Appends a finding to the file of findings, if the user asks for such a file.
+fn store(finding: &CheckFinding) {
     if let Some(path) = std::env::var_os(FILE).filter(|path| !path.is_empty()) {
         let file = OpenOptions::new().append(true).create(true).open(&path);
         let line = json(finding);

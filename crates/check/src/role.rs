@@ -40,6 +40,8 @@ pub enum CallRole {
     Complete(RequestCompletion),
     StartRequests,
     FreeRequest,
+    /// An access to a window, or a call that begins or ends an epoch.
+    Window,
     /// Any other function. Its handles are counted.
     Other,
 }
@@ -79,7 +81,8 @@ const DATA: &[(&str, CommonSignature)] = &[
     ("Neighbor_alltoallw", CommonSignature::None),
 ];
 
-/// Other collective functions over a communicator, which have no request.
+/// Other collective functions, which have no request that the checks follow. The comparison uses the first of their communicator, window and
+/// file that is an input. Functions that free an object compare before they free it.
 const COLLECTIVE: &[&str] = &[
     "Cart_create",
     "Cart_sub",
@@ -90,13 +93,66 @@ const COLLECTIVE: &[&str] = &[
     "Comm_split_type",
     "Dist_graph_create",
     "Dist_graph_create_adjacent",
-    "File_open",
     "Graph_create",
+    "Intercomm_create",
+    "Intercomm_merge",
+    "File_open",
+    "File_preallocate",
+    "File_read_all",
+    "File_read_all_begin",
+    "File_read_all_end",
+    "File_read_at_all",
+    "File_read_at_all_begin",
+    "File_read_at_all_end",
+    "File_read_ordered",
+    "File_read_ordered_begin",
+    "File_read_ordered_end",
+    "File_seek_shared",
+    "File_set_atomicity",
+    "File_set_info",
+    "File_set_size",
+    "File_set_view",
+    "File_sync",
+    "File_write_all",
+    "File_write_all_begin",
+    "File_write_all_end",
+    "File_write_at_all",
+    "File_write_at_all_begin",
+    "File_write_at_all_end",
+    "File_write_ordered",
+    "File_write_ordered_begin",
+    "File_write_ordered_end",
     "Win_allocate",
     "Win_allocate_shared",
     "Win_create",
     "Win_create_dynamic",
 ];
+
+/// Arguments that are equal on all ranks, by function. The first two are in reports.
+const EQUAL_ARGUMENTS: &[(&str, &[&str])] = &[
+    ("Cart_create", &["ndims", "dims"]),
+    ("File_open", &["amode"]),
+    ("File_preallocate", &["size"]),
+    ("File_seek_shared", &["offset", "whence"]),
+    ("File_set_atomicity", &["flag"]),
+    ("File_set_size", &["size"]),
+    ("Graph_create", &["nnodes"]),
+    ("Intercomm_create", &["local_leader"]),
+    ("Reduce_scatter", &["recvcounts"]),
+    ("Ireduce_scatter", &["recvcounts"]),
+    ("Reduce_scatter_init", &["recvcounts"]),
+    ("Win_fence", &["assert"]),
+];
+
+/// Returns the names of the arguments that are equal on all ranks.
+pub fn equal_arguments(stem: &str) -> &'static [&'static str] {
+    EQUAL_ARGUMENTS.iter().find(|(name, _)| *name == stem).map_or(&[], |(_, names)| names)
+}
+
+/// Returns the name of a collective operation without its timing, in lower case.
+pub fn base_name(stem: &str) -> String {
+    timing(stem).0.to_ascii_lowercase()
+}
 
 const SENDS: [&str; 4] = ["Send", "Ssend", "Bsend", "Rsend"];
 
@@ -109,6 +165,11 @@ pub fn role(function: &FunctionDescription) -> CallRole {
     }
     if COLLECTIVE.contains(&stem) {
         return CallRole::Collective(Timing::Blocking, CommonSignature::None);
+    }
+    if COLLECTIVE.iter().any(|name| {
+        stem.strip_prefix("File_i").is_some_and(|rest| Some(rest) == name.strip_prefix("File_"))
+    }) {
+        return CallRole::Collective(Timing::Nonblocking, CommonSignature::None);
     }
     if SENDS.iter().any(|name| same(name, &base)) {
         return CallRole::Send(timing);
@@ -129,6 +190,9 @@ pub fn role(function: &FunctionDescription) -> CallRole {
         "waitsome" | "testsome" => CallRole::Complete(RequestCompletion::Some),
         "start" | "startall" => CallRole::StartRequests,
         "request_free" => CallRole::FreeRequest,
+        _ if crate::window::is_access(stem) || crate::window::is_synchronization(stem) => {
+            CallRole::Window
+        }
         _ => CallRole::Other,
     }
 }

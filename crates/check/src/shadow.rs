@@ -6,9 +6,10 @@ use crate::library::mpi;
 use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
-const MPI_ERRORS_RETURN: usize = 0x142;
+const MPI_ERRORS_RETURN: usize = 0x143;
 pub const MPI_ANY_SOURCE: i64 = -1;
 pub const MPI_ANY_TAG: i64 = -2;
+pub const MPI_PROC_NULL: i64 = -3;
 pub const MPI_COMM_NULL: usize = 0x100;
 pub const MPI_COMM_WORLD: usize = 0x101;
 pub const MPI_COMM_SELF: usize = 0x102;
@@ -16,40 +17,14 @@ pub const MPI_COMM_SELF: usize = 0x102;
 /// A status in C.
 pub type RawStatus = [c_int; 8];
 
-/// Record of a collective call: what peers need for a comparison, and for a report.
-#[repr(C)]
-#[derive(Clone, Copy, Default, Debug)]
+/// A call of another rank.
+#[derive(Clone, Copy, Debug)]
 pub struct CallRecord {
-    pub elements: u64,
-    pub hash: u64,
     pub site: CallSite,
     /// Index of the function.
     pub function: u32,
     /// Rank in MPI_COMM_WORLD.
     pub rank: i32,
-    /// Class of the first element.
-    pub first: u32,
-    pub root: i32,
-    pub operator: u64,
-    /// Number of the collective operation among the blocking or nonblocking operations of its communicator.
-    pub sequence: u64,
-}
-
-/// Size of a record in bytes.
-pub const RECORD: usize = size_of::<CallRecord>();
-
-impl CallRecord {
-    /// Sets the signature.
-    pub fn set_signature(&mut self, signature: &TypeSignature) {
-        self.elements = signature.hash.elements;
-        self.hash = signature.hash.hash;
-        self.first = u32::from(signature.first().unwrap_or(0));
-    }
-
-    /// Returns the number and the kind of the elements, for reports.
-    pub fn describe(&self) -> String {
-        describe(self.elements, self.first as u8)
-    }
 }
 
 /// Returns a number of elements in words, which begin with an element of a class.
@@ -71,8 +46,6 @@ pub struct CommFacts {
     /// The shadow communicator.
     pub shadow: usize,
     pub is_inter: bool,
-    /// Numbers of blocking and persistent, and of nonblocking collective operations so far. The library matches them apart.
-    pub collectives: [u64; 2],
 }
 
 impl CommFacts {
@@ -89,6 +62,6 @@ impl CommFacts {
             mpi!(MPI_Comm_split(comm, 0, 0, &raw mut shadow));
             mpi!(MPI_Comm_set_errhandler(shadow, MPI_ERRORS_RETURN));
         }
-        CommFacts { shadow, is_inter: inter != 0, collectives: [0; 2] }
+        CommFacts { shadow, is_inter: inter != 0 }
     }
 }

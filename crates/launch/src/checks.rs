@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// Setting that asks for the checks.
 pub const SWITCH: &str = "WEFT_CHECK";
 
+/// Setting with the file of findings that the user does not want to see.
+pub const SUPPRESS: &str = "WEFT_CHECK_SUPPRESS";
+
 /// File of the layer in an installation's folder of libraries.
 const FILE: &str = "weft/libweft_check.so";
 
@@ -35,6 +38,14 @@ pub fn library(folder: &Path, setting: Option<&OsStr>) -> Option<OsString> {
     is_wanted.then(|| folder.join(FILE).into_os_string())
 }
 
+/// Returns the settings for `-check-suppress`. The path is a full one, since ranks may run in other folders.
+pub fn suppress(option: &str, file: &OsStr) -> Result<[(OsString, OsString); 2], String> {
+    let path = std::fs::canonicalize(file).map_err(|error| {
+        format!("{option} {}: {error}; name a file that can be read", Path::new(file).display())
+    })?;
+    Ok([(SWITCH.into(), "1".into()), (SUPPRESS.into(), path.into_os_string())])
+}
+
 /// Returns an error if the setting asks for the layer, and the installation has none.
 pub fn missing(setting: Option<&OsStr>) -> Option<String> {
     let own = std::env::current_exe().ok()?;
@@ -52,6 +63,14 @@ pub fn missing(setting: Option<&OsStr>) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_suppressions_exists() {
+        let settings = suppress("-check-suppress", OsStr::new("/dev/null")).expect("a file");
+        assert_eq!(settings[1], (SUPPRESS.into(), "/dev/null".into()));
+        let error = suppress("-check-suppress", OsStr::new("/no/file")).unwrap_err();
+        assert!(error.starts_with("-check-suppress /no/file: "), "{error}");
+    }
 
     #[test]
     fn only_a_setting_other_than_0_asks_for_the_layer() {

@@ -32,6 +32,11 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "File to which findings of the checks are appended, as lines of JSON.",
     ],
     [
+        "WEFT_CHECK_SUPPRESS",
+        "",
+        "File with findings of the checks to leave out, as mpiexec -check-suppress does.",
+    ],
+    [
         "WEFT_DEADLOCK",
         "end",
         "Treatment of a deadlock by mpiexec: end the job, report it once, or off.",

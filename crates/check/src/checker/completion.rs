@@ -1,7 +1,7 @@
 //! Calls that complete operations, and MPI_Request_free.
 
 use super::messages::ReceiveCall;
-use super::{Checker, end_at_mismatch, with};
+use super::{Checker, collectives, with};
 use crate::collective::CollectiveComparison;
 use crate::forward;
 use crate::function::CheckedCall;
@@ -97,11 +97,8 @@ pub unsafe fn complete(
         let status = unsafe { MessageArrival::of_status(MPI_COMM_NULL, status) };
         let comparison = with(|checker| checker.completed(handle, variable, status)).flatten();
         // A rank may complete its part before others have begun theirs, so the comparison waits for them.
-        if let Some(mut comparison) = comparison
-            && is_wait
-            && !comparison.finish()
-        {
-            end_at_mismatch(&comparison);
+        if let Some(comparison) = comparison.filter(|_| is_wait) {
+            collectives::finish(&comparison);
         }
     }
     code
@@ -114,10 +111,8 @@ fn compare_first(handles: &[usize], array: *const usize) {
         let variable = array.wrapping_add(place) as usize;
         let take =
             |checker: &mut Checker| checker.requests.find(handle, variable)?.comparison.take();
-        if let Some(mut comparison) = with(take).flatten()
-            && !comparison.finish()
-        {
-            end_at_mismatch(&comparison);
+        if let Some(comparison) = with(take).flatten() {
+            collectives::finish(&comparison);
         }
     }
 }

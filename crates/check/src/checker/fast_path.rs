@@ -35,6 +35,7 @@ pub unsafe fn run(index: usize, arguments: &[usize], address: u64) -> Option<c_i
         generation: call_memory::generation(),
         mark: 0,
     };
+    crate::window::note_message();
     // SAFETY: the caller promises it.
     unsafe {
         match places.status {

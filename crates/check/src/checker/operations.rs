@@ -2,31 +2,30 @@
 
 use super::call_memory;
 use super::messages::ReceiveCall;
-use super::{Checker, after, end_at_mismatch, is_request, with};
-use crate::collective::{self, CollectiveComparison, RootPart};
+use super::{Checker, is_request, with};
+use crate::collective::CollectiveComparison;
 use crate::forward;
 use crate::function::{CheckedCall, Form};
 use crate::marks::{self, CommPeer, MessageArrival, SendKey, SendRecord};
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
 use crate::report::FindingClass;
 use crate::requests::{ReceiveElements, RequestFacts, RequestReceive};
-use crate::role::{CommonSignature, Timing};
-use crate::shadow::{RawStatus, buffer_signature};
-use crate::signature::TypeSignature;
+use crate::role::Timing;
+use crate::shadow::{MPI_PROC_NULL, RawStatus};
 use std::ffi::c_int;
 
-const MPI_IN_PLACE: usize = 1;
+pub(super) const MPI_IN_PLACE: usize = 1;
 const MPI_ROOT: i64 = -4;
 
 /// Places of the count and the type of a buffer.
-struct BufferPlaces {
-    count: usize,
-    datatype: usize,
+pub(super) struct BufferPlaces {
+    pub count: usize,
+    pub datatype: usize,
     displacements: Option<usize>,
 }
 
 /// Returns the places of the count and the type that belong to the buffer at a place.
-fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
+pub(super) fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
     let rest = || call.function.parameters.iter().enumerate().skip(place + 1);
     let count = rest().find(|(_, p)| p.kind.contains("XFER_NUM_ELEM"))?.0;
     let datatype = rest().find(|(_, p)| p.kind == "DATATYPE")?.0;
@@ -36,7 +35,7 @@ fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
 }
 
 /// Returns the number of processes that an operation on a communicator addresses.
-fn members(comm: usize) -> usize {
+pub(super) fn members(comm: usize) -> usize {
     let (mut size, mut inter) = (0 as c_int, 0 as c_int);
     // SAFETY: the results are local variables.
     unsafe {
@@ -47,16 +46,6 @@ fn members(comm: usize) -> usize {
         };
     }
     size.max(0) as usize
-}
-
-/// Returns the signature of the buffer with one of these names.
-pub(super) fn signature(
-    checker: &mut Checker,
-    call: &CheckedCall<'_>,
-    names: &[&str],
-) -> Option<TypeSignature> {
-    let ReceiveElements { facts, count } = elements(checker, call, names)?;
-    Some(buffer_signature(&facts, count))
 }
 
 /// Returns the elements of the buffer with one of these names.
@@ -91,11 +80,17 @@ fn parts(call: &CheckedCall<'_>, place: usize) -> i64 {
 pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Vec<BufferRange> {
     let stem = call.function.stem();
     // Neighborhoods have other numbers of parts, and each part of these functions has a type of its own.
-    if stem.contains("eighbor") || stem.ends_with("alltoallw") || stem.contains("alltoallw_") {
+    if stem.contains("eighbor") || stem.contains("lltoallw") {
         return Vec::new();
     }
     let root = call.named("root");
-    let is_root = root.is_some_and(|root| is_root(call, root));
+    let is_inter = call.handle("COMMUNICATOR").and_then(|comm| checker.comms.get(&comm));
+    let is_inter = is_inter.is_some_and(|facts| facts.is_inter);
+    let is_root = root.is_some_and(|root| is_root(call, root, is_inter));
+    // The processes of the root's group that are not the root take no part.
+    if is_inter && root == Some(MPI_PROC_NULL) {
+        return Vec::new();
+    }
     let mut all = Vec::new();
     for (place, parameter) in call.function.parameters.iter().enumerate() {
         if parameter.kind != "BUFFER" || call.arguments[place] == MPI_IN_PLACE {
@@ -141,8 +136,12 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
 }
 
 /// Returns true if this rank is the root.
-fn is_root(call: &CheckedCall<'_>, root: i64) -> bool {
+pub(super) fn is_root(call: &CheckedCall<'_>, root: i64, is_inter: bool) -> bool {
     let Some(comm) = call.handle("COMMUNICATOR") else { return false };
+    // Ranks of an intercommunicator name a rank of the other group.
+    if is_inter {
+        return root == MPI_ROOT;
+    }
     let mut rank = 0 as c_int;
     // SAFETY: the result is a local variable.
     unsafe { crate::library::mpi!(MPI_Comm_rank(comm, &raw mut rank)) };
@@ -378,70 +377,6 @@ pub(super) unsafe fn copy_begins(call: &CheckedCall<'_>) {
         // SAFETY: the caller promises it.
         unsafe { add_request(checker, call, operation, Timing::Nonblocking, plan) };
     });
-}
-
-/// Runs a collective operation, after all ranks have compared their calls.
-///
-/// # Safety
-/// As for [`super::run`].
-pub unsafe fn collective(
-    index: usize,
-    call: &CheckedCall<'_>,
-    timing: Timing,
-    common: CommonSignature,
-) -> c_int {
-    // SAFETY: the caller promises it.
-    unsafe {
-        let begun = with(|checker| {
-            let ranges = ranges(checker, call);
-            check_memory(checker, call, &ranges);
-            let comparison = comparison(checker, index, call, timing, common);
-            (checker.next_operation(), RequestPlan { ranges, comparison, ..RequestPlan::default() })
-        });
-        let Some((operation, mut plan)) = begun else { return forward(index, call.arguments) };
-        if let Some(comparison) = &mut plan.comparison {
-            match timing {
-                Timing::Nonblocking => comparison.start(),
-                _ if comparison.run() => plan.comparison = None,
-                _ => end_at_mismatch(comparison),
-            }
-        }
-        let code = forward(index, call.arguments);
-        if code == 0 && is_request(timing) {
-            with(|checker| add_request(checker, call, operation, timing, plan));
-        }
-        if code == 0 {
-            after(call);
-        }
-        code
-    }
-}
-
-/// Prepares the comparison of a collective call; `None` for intercommunicators, and for communicators without a shadow.
-fn comparison(
-    checker: &mut Checker,
-    index: usize,
-    call: &CheckedCall<'_>,
-    timing: Timing,
-    common: CommonSignature,
-) -> Option<Box<CollectiveComparison>> {
-    let comm = call.handle("COMMUNICATOR")?;
-    let facts = checker.comms.get_mut(&comm).filter(|facts| !facts.is_inter)?;
-    let count = &mut facts.collectives[usize::from(timing == Timing::Nonblocking)];
-    *count += 1;
-    let sequence = *count;
-    let mut record = checker.record(index, call);
-    record.sequence = sequence;
-    record.root = call.named("root").unwrap_or(0) as i32;
-    record.operator = collective::operator(call);
-    let is_root = call.named("root").is_some_and(|root| is_root(call, root));
-    let part = if is_root { RootPart::Root } else { RootPart::Other };
-    let names = collective::common_buffer(common, part);
-    if let Some(signature) = names.and_then(|names| signature(checker, call, names)) {
-        record.set_signature(&signature);
-    }
-    let facts = checker.comms.get(&comm)?;
-    Some(CollectiveComparison::new(facts, record, call.function.stem()))
 }
 
 /// Runs MPI_Start and MPI_Startall.
