@@ -57,14 +57,7 @@ impl WorldState {
                 flight.into_iter().for_each(|flight| self.flights[flight].begun = begun);
             }
             FlightAction::ReadReply { dst, src, done } => {
-                // For a read, `from` owns the memory.
-                let copied = self.memory.find(from, src, dst.len()).and_then(|memory| {
-                    let from = RankMemory { rank: from, memory };
-                    self.copy_between(RankMemory { rank: to, memory: dst }, from)
-                });
-                if let Err(fault) = copied {
-                    self.fail(to, fault);
-                }
+                self.fetch(from, to, src, dst);
                 self.counts.reads += 1;
                 self.arrow(from, to, Travel::Read, bytes, sent);
                 self.complete(to, done);
@@ -93,6 +86,17 @@ impl WorldState {
             FlightAction::Obituary(rank) => self.announce(rank),
             FlightAction::Parted { peer } => self.fail(to, Fault::lost(peer)),
             FlightAction::Free | FlightAction::Message { .. } => unreachable!("handled before"),
+        }
+    }
+
+    /// Copies the bytes of a read from `from`, which owns them, to `to`.
+    fn fetch(&mut self, from: usize, to: usize, src: RemoteAddr, dst: Sge) {
+        let copied = self.memory.find(from, src, dst.len()).and_then(|memory| {
+            let from = RankMemory { rank: from, memory };
+            self.copy_between(RankMemory { rank: to, memory: dst }, from)
+        });
+        if let Err(fault) = copied {
+            self.fail(to, fault);
         }
     }
 

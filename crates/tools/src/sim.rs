@@ -10,19 +10,24 @@
 //!   timeline   one run as an SVG: lanes, activities, messages         timeline
 //! ```
 
+mod arguments;
+mod failure;
 pub mod measure;
 mod numbers;
+mod output_file;
 pub mod run;
 mod study;
 mod table;
 mod timeline;
 
+pub use failure::SimFailure;
 pub use numbers::NumberList;
 
+use arguments::{change, microseconds};
 use clap::{Parser, Subcommand};
 use measure::Conditions;
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use output_file::{create, unwritten};
+use std::path::PathBuf;
 use std::rc::Rc;
 use study::StudyTable;
 use weft_fabric_sim::{Machine, machine, units};
@@ -89,47 +94,6 @@ pub enum SimAction {
     Run(Box<run::SimRunArgs>),
 }
 
-/// Maximum of `--jitter`, in microseconds.
-const MOST_JITTER: f64 = 1e6;
-
-fn microseconds(text: &str) -> Result<f64, String> {
-    let allowed = 0.0..=MOST_JITTER;
-    let value = text.parse().ok().filter(|us| allowed.contains(us));
-    value.ok_or_else(|| format!("a number of microseconds from 0 to {MOST_JITTER}"))
-}
-
-fn change(text: &str) -> Result<(String, String), String> {
-    let parts = text.split_once('=').filter(|(key, value)| !key.is_empty() && !value.is_empty());
-    let (key, value) = parts.ok_or("KEY=VALUE, as in rail.gap_in=1.5")?;
-    Ok((key.trim().to_owned(), value.trim().to_owned()))
-}
-
-/// Reason why there is no table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum SimFailure {
-    /// The request is impossible: the text names the value and the allowed values.
-    Request(String),
-    /// The run, or the writing of a file, failed.
-    Run(String),
-}
-
-impl SimFailure {
-    /// Returns the exit code of the process: 2 for a wrong request, as in clap.
-    pub fn code(&self) -> u8 {
-        match self {
-            SimFailure::Request(_) => 2,
-            SimFailure::Run(_) => 1,
-        }
-    }
-}
-
-impl std::fmt::Display for SimFailure {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (SimFailure::Request(why) | SimFailure::Run(why)) = self;
-        f.write_str(why)
-    }
-}
-
 /// Runs the study and returns the text to print.
 pub fn run(args: &SimArgs) -> Result<String, SimFailure> {
     if args.list {
@@ -157,14 +121,6 @@ pub fn run(args: &SimArgs) -> Result<String, SimFailure> {
         text += &format!("{}\n", path.display());
     }
     Ok(text)
-}
-
-fn unwritten(path: &Path, error: &dyn std::fmt::Display) -> SimFailure {
-    SimFailure::Run(format!("cannot write {}: {error}", path.display()))
-}
-
-fn create(path: &Path) -> Result<File, SimFailure> {
-    File::create(path).map_err(|e| unwritten(path, &e))
 }
 
 /// Lists patterns with their algorithms, and machines.

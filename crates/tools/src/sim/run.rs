@@ -20,7 +20,9 @@ mod spans;
 mod text;
 mod variants;
 
-use super::{SimFailure, change, create, microseconds, unwritten};
+use super::arguments::{change, microseconds};
+use super::failure::SimFailure;
+use super::output_file::{create, unwritten};
 use clap::Parser;
 use report::RunReport;
 use std::fs::File;
@@ -188,7 +190,7 @@ pub fn run(args: &SimRunArgs) -> Result<SimRunReport, SimFailure> {
         launch::load(variant).map_err(why)?;
     }
     let arrows = files.timeline.as_ref().map_or(0, |_| MOST_ARROWS + 1);
-    let bar = launch::bar(args.quiet);
+    let bar = launch::bar(args);
     let done = launch::launch(args, launch::Launching { bar: &bar, arrows, output: None })?;
     bar.finish_and_clear();
     let Some(outcome) = &done.outcome else {

@@ -1,9 +1,9 @@
 //! `--explore`: the program with many seeds and random delays, until a run differs from the first.
 
-use super::super::SimFailure;
 use super::launch::{Launching, launch};
 use super::report::us;
 use super::{SimRunArgs, SimRunReport};
+use crate::sim::failure::SimFailure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::io::{Read as _, Seek as _};

@@ -1,7 +1,7 @@
 //! One run of a program on a simulated machine.
 
-use super::super::SimFailure;
 use super::SimRunArgs;
+use crate::sim::failure::SimFailure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -101,9 +101,9 @@ pub fn load(args: &SimRunArgs) -> Result<Machine, SimFailure> {
     Machine::load_with(&args.machine, &changes).map_err(|error| request(&error))
 }
 
-/// Returns a progress bar without a known end.
-pub fn bar(quiet: bool) -> ProgressBar {
-    let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
+/// Returns the progress bar that the user wants.
+pub fn bar(args: &SimRunArgs) -> ProgressBar {
+    let bar = if args.quiet { ProgressBar::hidden() } else { ProgressBar::new_spinner() };
     let style = ProgressStyle::with_template("{spinner} {elapsed} {msg}");
     bar.with_style(style.expect("the template is right"))
 }

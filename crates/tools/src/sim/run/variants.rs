@@ -1,10 +1,11 @@
 //! `--what-if`: the program once more for each variant, in one table with the base.
 
-use super::super::{SimFailure, change};
 use super::launch::{Launching, bar, launch};
 use super::report::RunReport;
 use super::text::TextTable;
 use super::{SimRunArgs, compute};
+use crate::sim::arguments::change;
+use crate::sim::failure::SimFailure;
 use std::str::FromStr;
 
 /// Changes of a variant: keys and values.
@@ -82,7 +83,7 @@ pub fn compare(
     let mut table = TextTable::new(&heads);
     table.row(cells(base_report, base_report, "base"));
     for (args, variant) in variants.iter().zip(&base.what_if) {
-        let bar = bar(base.quiet);
+        let bar = bar(base);
         let done = launch(args, Launching { bar: &bar, arrows: 0, output: None })?;
         bar.finish_and_clear();
         let Some(outcome) = &done.outcome else {
