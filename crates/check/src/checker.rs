@@ -8,24 +8,28 @@ mod matched;
 mod messages;
 mod operations;
 mod partitioned;
+mod window_access;
+mod window_compare;
+mod window_epochs;
 mod windows;
 
 use crate::collective::{CollectiveContexts, ComparisonUnderWay};
 use crate::datatype::Datatypes;
+use crate::finding::{FindingClass, Party};
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::library::mpi;
 use crate::marks::{self, MessageArrival, SignatureMarks};
 use crate::memory_use::MemoryUses;
 use crate::objects::{ObjectHandle, ObjectRegistry};
-use crate::report::{EXIT_CODE, FindingClass, Findings, Party};
+use crate::report::{EXIT_CODE, Findings};
 use crate::requests::Requests;
 use crate::role::{CallRole, Timing};
 use crate::shadow::{
     CallRecord, CommFacts, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_NULL, MPI_COMM_SELF,
     MPI_COMM_WORLD, RawStatus,
 };
-use crate::window::Windows;
+use crate::window::{Windows, is_access};
 use matched::ProbedMessages;
 use partitioned::PartitionedReceives;
 use std::collections::HashMap;
@@ -119,7 +123,10 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
             CallRole::Complete(completion) => completion::complete(index, call, completion),
             CallRole::StartRequests => operations::start_requests(index, call),
             CallRole::FreeRequest => completion::free(index, call),
-            CallRole::Window => windows::run(index, call),
+            CallRole::Window => match is_access(call.function.stem()) {
+                true => window_access::run(index, call),
+                false => window_epochs::run(index, call),
+            },
             CallRole::Other => other(index, call),
         }
     }
@@ -289,7 +296,7 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
             unsafe { mpi!(MPI_Comm_free(&raw mut shadow)) };
         }
         for mut comm in checker.contexts.take_comms() {
-            // SAFETY: as above.
+            // SAFETY: the communicator is ours, and its comparisons are complete.
             unsafe { mpi!(MPI_Comm_free(&raw mut comm)) };
         }
     }

@@ -11,14 +11,15 @@
 use crate::datatype::PACKED;
 use crate::library::mpi;
 use crate::objects::ObjectHandle;
-use crate::pairwise::PairExchange;
-use crate::shadow::{MPI_COMM_NULL, describe};
+use crate::shadow::{CommKind, MPI_COMM_NULL, describe};
 use crate::signature::TypeSignature;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
 
+pub mod pairwise;
 mod record;
 
+use pairwise::PairExchange;
 pub use record::{
     CollectiveRecord, IN_PLACE, RootPart, SignatureWords, common_buffer, describe_record,
     hash_words, mismatch, operator,
@@ -33,6 +34,16 @@ const MPI_ERRORS_RETURN: usize = 0x143;
 pub struct CollectiveComparison {
     pub context: ObjectHandle,
     pub sequence: u64,
+}
+
+/// Plan of a comparison that begins.
+#[derive(Default)]
+pub struct ComparisonPlan {
+    pub record: CollectiveRecord,
+    /// Records for pairs of ranks, if the operation has parts that differ between pairs.
+    pub pairs: Option<PairExchange>,
+    /// True if this rank has accesses to windows for the other ranks.
+    pub has_accesses: bool,
 }
 
 /// A comparison under way.
@@ -119,7 +130,7 @@ pub struct CollectiveContext {
     pub rank: usize,
     /// Ranks in `comm` of the processes that an operation addresses by their rank in the program's communicator.
     pub peers: Vec<usize>,
-    pub is_inter: bool,
+    pub kind: CommKind,
     /// Group of an intercommunicator: the lowest rank in `comm` of its members.
     pub group: u32,
     sequence: u64,
@@ -153,8 +164,9 @@ impl CollectiveContext {
         if inter != 0 {
             // SAFETY: both are communicators of ours.
             unsafe {
-                peers = ranks_in(split, comm, true);
-                group = ranks_in(split, comm, false).into_iter().min().unwrap_or(0) as u32;
+                peers = ranks_in(split, comm, InterGroup::Remote);
+                group =
+                    ranks_in(split, comm, InterGroup::Local).into_iter().min().unwrap_or(0) as u32;
                 mpi!(MPI_Comm_free(&raw mut split));
             }
         }
@@ -163,7 +175,7 @@ impl CollectiveContext {
             size,
             rank: rank.max(0) as usize,
             peers,
-            is_inter: inter != 0,
+            kind: CommKind::of_flag(inter),
             group,
             sequence: 0,
             under_way: VecDeque::new(),
@@ -171,17 +183,24 @@ impl CollectiveContext {
     }
 }
 
+/// Group of an intercommunicator, as a process of it sees the groups.
+#[derive(Clone, Copy)]
+enum InterGroup {
+    Local,
+    Remote,
+}
+
 /// Returns the ranks in `comm` of a group of an intercommunicator.
 ///
 /// # Safety
 /// Both are communicators, and `comm` has all processes of `inter`.
-unsafe fn ranks_in(inter: usize, comm: usize, remote: bool) -> Vec<usize> {
+unsafe fn ranks_in(inter: usize, comm: usize, side: InterGroup) -> Vec<usize> {
     let (mut group, mut all, mut size) = (0usize, 0usize, 0 as c_int);
     // SAFETY: the results are local variables, and the arrays have an element for each process of the group.
     unsafe {
-        match remote {
-            true => mpi!(MPI_Comm_remote_group(inter, &raw mut group)),
-            false => mpi!(MPI_Comm_group(inter, &raw mut group)),
+        match side {
+            InterGroup::Remote => mpi!(MPI_Comm_remote_group(inter, &raw mut group)),
+            InterGroup::Local => mpi!(MPI_Comm_group(inter, &raw mut group)),
         };
         mpi!(MPI_Comm_group(comm, &raw mut all));
         mpi!(MPI_Group_size(group, &raw mut size));
@@ -254,18 +273,17 @@ impl CollectiveContexts {
     pub fn start(
         &mut self,
         object: ObjectHandle,
-        mut record: CollectiveRecord,
-        pairs: Option<PairExchange>,
-        has_accesses: bool,
+        plan: ComparisonPlan,
     ) -> Option<CollectiveComparison> {
         let context = self.contexts.get_mut(&object).filter(|context| context.size > 1)?;
+        let ComparisonPlan { mut record, pairs, has_accesses } = plan;
         context.sequence += 1;
         let sequence = context.sequence;
         record.sequence = sequence;
         record.group = context.group;
-        record.is_inter = u32::from(context.is_inter);
+        record.is_inter = u32::from(context.kind == CommKind::Inter);
         let own = record.hash();
-        let gathered = if context.is_inter { context.size } else { 0 };
+        let gathered = if context.kind == CommKind::Inter { context.size } else { 0 };
         context.under_way.push_back(Box::new(ComparisonUnderWay {
             record,
             own: [own, !own, u64::from(has_accesses)],

@@ -41,11 +41,25 @@ pub fn buffer_signature(facts: &TypeFacts, count: i64) -> TypeSignature {
     facts.signature.repeat(count.max(0) as u64)
 }
 
+/// Kind of a communicator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommKind {
+    Intra,
+    Inter,
+}
+
+impl CommKind {
+    /// Returns the kind for the flag that MPI_Comm_test_inter has set.
+    pub fn of_flag(flag: c_int) -> CommKind {
+        if flag == 0 { CommKind::Intra } else { CommKind::Inter }
+    }
+}
+
 /// A communicator of the program.
 pub struct CommFacts {
     /// The shadow communicator.
     pub shadow: usize,
-    pub is_inter: bool,
+    pub kind: CommKind,
 }
 
 impl CommFacts {
@@ -62,6 +76,6 @@ impl CommFacts {
             mpi!(MPI_Comm_split(comm, 0, 0, &raw mut shadow));
             mpi!(MPI_Comm_set_errhandler(shadow, MPI_ERRORS_RETURN));
         }
-        CommFacts { shadow, is_inter: inter != 0 }
+        CommFacts { shadow, kind: CommKind::of_flag(inter) }
     }
 }

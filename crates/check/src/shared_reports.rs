@@ -3,8 +3,8 @@
 //! A finding has a key: its class, and the functions and call sites of its calls. The first rank that stores the key in the table prints the
 //! report. The others count themselves there, and the first one prints their number at MPI_Finalize.
 
+use crate::finding::CheckFinding;
 use crate::library::mpi;
-use crate::report::CheckFinding;
 use crate::shadow::MPI_COMM_WORLD;
 use std::ffi::c_int;
 use std::hash::{DefaultHasher, Hash, Hasher};

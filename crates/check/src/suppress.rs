@@ -3,7 +3,7 @@
 //! Each line of the file is `class: text`. It suppresses findings of the class that have a call whose site contains the text. `*` stands for all
 //! sites. Empty lines and lines that begin with `#` are left out.
 
-use crate::report::{CheckFinding, FindingClass};
+use crate::finding::{CheckFinding, FindingClass};
 use std::path::Path;
 use std::sync::OnceLock;
 

@@ -24,8 +24,10 @@
 mod access;
 mod conflicts;
 
-pub use access::{AccessEpoch, AccessKind, LocalUse, WindowAccess, decode, encode, hash_data};
-pub use conflicts::{concurrent_conflicts, own_conflict, single_put, uncovered_change};
+pub use access::{AccessKind, CheckedAccess, CheckedEpoch, LocalUse, decode, encode, hash_data};
+pub use conflicts::{
+    PassiveRule, concurrent_conflicts, own_conflict, single_put, uncovered_change,
+};
 
 use crate::call_site::CallSite;
 use crate::objects::ObjectHandle;
@@ -115,7 +117,7 @@ pub struct GroupEpoch {
 
 /// The call that has opened a fence epoch.
 #[derive(Clone, Copy, Debug)]
-pub struct FenceEpoch {
+pub struct CheckedFence {
     pub site: CallSite,
     pub assert: i64,
 }
@@ -135,18 +137,18 @@ pub struct WindowFacts {
     pub is_dynamic: bool,
     /// Displacement units of all ranks.
     pub units: Vec<i64>,
-    pub fence: Option<FenceEpoch>,
+    pub fence: Option<CheckedFence>,
     pub started: Option<GroupEpoch>,
     pub exposed: Option<GroupEpoch>,
     pub locks: HashMap<i32, HeldLock>,
     pub lock_all: Option<CallSite>,
-    pub accesses: Vec<WindowAccess>,
+    pub accesses: Vec<CheckedAccess>,
     /// Number of accesses whose local memory is watched.
     pub watched: usize,
     /// The fence that runs now: its call site and assertions.
     pub closing_fence: Option<(CallSite, i64)>,
     /// Accesses that have arrived at the fence that runs now.
-    pub arrived: Vec<WindowAccess>,
+    pub arrived: Vec<CheckedAccess>,
     /// Memory of the window when the present exposure began.
     pub snapshot: Option<Vec<u8>>,
     /// Records under way to targets, each with its request.
@@ -155,23 +157,23 @@ pub struct WindowFacts {
 
 impl WindowFacts {
     /// Returns the epoch of an access to a target, if there is an epoch.
-    pub fn epoch(&self, target: i32) -> Option<AccessEpoch> {
+    pub fn epoch(&self, target: i32) -> Option<CheckedEpoch> {
         if let Some(lock) = self.locks.get(&target) {
             let is_exclusive = lock.is_exclusive;
-            return Some(AccessEpoch::Passive { is_exclusive });
+            return Some(CheckedEpoch::Passive { is_exclusive });
         }
         if self.lock_all.is_some() {
-            return Some(AccessEpoch::Passive { is_exclusive: false });
+            return Some(CheckedEpoch::Passive { is_exclusive: false });
         }
         if self.started.as_ref().is_some_and(|started| started.ranks.contains(&target)) {
-            return Some(AccessEpoch::Group);
+            return Some(CheckedEpoch::Group);
         }
-        self.fence.map(|_| AccessEpoch::Fence)
+        self.fence.map(|_| CheckedEpoch::Fence)
     }
 
     /// Returns true if the window has accesses of a fence epoch that is open.
     pub fn has_fence_accesses(&self) -> bool {
-        self.accesses.iter().any(|access| access.epoch == AccessEpoch::Fence)
+        self.accesses.iter().any(|access| access.epoch == CheckedEpoch::Fence)
     }
 
     /// Returns the open epoch in words.
@@ -192,8 +194,8 @@ impl WindowFacts {
     }
 
     /// Adds an access. Returns false if there are too many.
-    pub fn record(&mut self, access: WindowAccess) -> bool {
-        let is_passive = matches!(access.epoch, AccessEpoch::Passive { .. });
+    pub fn record(&mut self, access: CheckedAccess) -> bool {
+        let is_passive = matches!(access.epoch, CheckedEpoch::Passive { .. });
         if is_passive && self.accesses.len() >= COMPLETE_ACCESSES {
             self.accesses.retain(|earlier| !earlier.is_complete);
         }
@@ -224,7 +226,7 @@ pub struct Windows {
     all: HashMap<usize, WindowFacts>,
     number: u64,
     /// True if this process has made shared memory, with which processes can order their accesses.
-    pub has_shared_memory: bool,
+    has_shared_memory: bool,
 }
 
 impl Windows {
@@ -233,6 +235,14 @@ impl Windows {
         self.number += 1;
         self.has_shared_memory |= window.is_shared;
         self.all.insert(handle, WindowFacts { number: self.number, ..window });
+    }
+
+    /// Returns the rule for accesses of passive epochs.
+    pub fn passive_rule(&self) -> PassiveRule {
+        match self.has_shared_memory {
+            true => PassiveRule::Skip,
+            false => PassiveRule::Compare,
+        }
     }
 
     /// Returns a window.
@@ -269,8 +279,8 @@ impl Windows {
 
     /// Returns true if this rank has accesses that are compared at a collective call on an object.
     pub fn has_accesses(&self, object: ObjectHandle) -> bool {
-        let is_compared = |a: &WindowAccess| {
-            object.kind == "WINDOW" || matches!(a.epoch, AccessEpoch::Passive { .. })
+        let is_compared = |a: &CheckedAccess| {
+            object.kind == "WINDOW" || matches!(a.epoch, CheckedEpoch::Passive { .. })
         };
         self.of(object).iter().any(|handle| self.all[handle].accesses.iter().any(is_compared))
     }
@@ -284,13 +294,13 @@ mod tests {
     fn an_access_has_the_epoch_of_its_target() {
         let mut window = WindowFacts::default();
         assert_eq!(window.epoch(1), None);
-        window.fence = Some(FenceEpoch { site: CallSite::default(), assert: 0 });
-        assert_eq!(window.epoch(1), Some(AccessEpoch::Fence));
+        window.fence = Some(CheckedFence { site: CallSite::default(), assert: 0 });
+        assert_eq!(window.epoch(1), Some(CheckedEpoch::Fence));
         assert_eq!(window.open_epoch(), None);
         window.fence = None;
         let lock = HeldLock { site: CallSite::default(), is_exclusive: true };
         window.locks.insert(1, lock);
-        assert_eq!(window.epoch(1), Some(AccessEpoch::Passive { is_exclusive: true }));
+        assert_eq!(window.epoch(1), Some(CheckedEpoch::Passive { is_exclusive: true }));
         assert_eq!(window.epoch(0), None);
         assert!(window.open_epoch().is_some());
     }

@@ -3,19 +3,20 @@
 use super::operations::{
     MPI_IN_PLACE, RequestPlan, add_request, buffer_places, check_memory, is_root, members, ranges,
 };
-use super::{Checker, after, is_request, windows, with};
+use super::{Checker, after, is_request, window_compare, windows, with};
+use crate::collective::pairwise::{self, PairMismatch};
 use crate::collective::{
-    self, CollectiveComparison, CollectiveContext, CollectiveRecord, ComparisonUnderWay, IN_PLACE,
-    RootPart, SignatureWords,
+    self, CollectiveComparison, CollectiveContext, CollectiveRecord, ComparisonPlan,
+    ComparisonUnderWay, IN_PLACE, RootPart, SignatureWords,
 };
+use crate::finding::{FindingClass, Party};
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::library::mpi;
 use crate::objects::ObjectHandle;
-use crate::pairwise::{self, PairMismatch};
-use crate::report::{EXIT_CODE, FindingClass, Party};
+use crate::report::EXIT_CODE;
 use crate::role::{CommonSignature, Timing, base_name, equal_arguments};
-use crate::shadow::MPI_COMM_WORLD;
+use crate::shadow::{CommKind, MPI_COMM_WORLD};
 use std::ffi::c_int;
 
 const MPI_INT: usize = 0x209;
@@ -98,9 +99,9 @@ pub(super) unsafe fn start(
 ) -> Option<CollectiveComparison> {
     let object = context_object(call)?;
     let context = checker.contexts.get(object)?;
-    let (is_inter, rank) = (context.is_inter, checker.rank);
+    let (kind, rank) = (context.kind, checker.rank);
     // SAFETY: the caller promises it.
-    let record = unsafe { record(checker, index, call, common, is_inter) };
+    let record = unsafe { record(checker, index, call, common, kind) };
     check_in_place(checker, call);
     let Checker { contexts, types, .. } = &mut *checker;
     let mut of_type = |datatype: usize, count: i64| {
@@ -110,7 +111,7 @@ pub(super) unsafe fn start(
     let has_accesses = checker.windows.has_accesses(object);
     checker.drain(object);
     checker.drain_retired();
-    checker.contexts.start(object, record, pairs, has_accesses)
+    checker.contexts.start(object, ComparisonPlan { record, pairs, has_accesses })
 }
 
 /// Returns the record of a call.
@@ -122,8 +123,9 @@ unsafe fn record(
     index: usize,
     call: &CheckedCall<'_>,
     common: CommonSignature,
-    is_inter: bool,
+    kind: CommKind,
 ) -> CollectiveRecord {
+    let is_inter = kind == CommKind::Inter;
     let base = base_name(call.function.stem());
     let mut record = CollectiveRecord {
         site: call.site,
@@ -141,7 +143,7 @@ unsafe fn record(
         |checker: &mut Checker, names: &[&str]| signature(checker, call, names).unwrap_or_default();
     // The processes of the root's group that are not the root take no part.
     let is_outside = is_inter && call.named("root") == Some(-3);
-    let is_root = call.named("root").is_some_and(|root| is_root(call, root, is_inter));
+    let is_root = call.named("root").is_some_and(|root| is_root(call, root, kind));
     let part = if is_root { RootPart::Root } else { RootPart::Other };
     // Groups of other sizes have other lengths there.
     let has_own_length = is_inter && base == "reduce_scatter_block";
@@ -213,7 +215,8 @@ fn check_in_place(checker: &mut Checker, call: &CheckedCall<'_>) {
     let base = base_name(call.function.stem());
     let is_in_place = |name| argument(call, name) == Some(MPI_IN_PLACE);
     let at_root = |name| {
-        call.named("root").is_some_and(|root| !is_root(call, root, false)) && is_in_place(name)
+        call.named("root").is_some_and(|root| !is_root(call, root, CommKind::Intra))
+            && is_in_place(name)
     };
     let why = match base.as_str() {
         "gather" | "gatherv" | "reduce" if at_root("sendbuf") => "MPI_IN_PLACE is for the root",
@@ -264,7 +267,7 @@ pub fn finish(comparison: &CollectiveComparison) -> bool {
         has_accesses = under_way.has_accesses();
     }
     if has_accesses {
-        windows::exchange(comparison.context);
+        window_compare::exchange(comparison.context);
     }
     has_accesses
 }
@@ -372,7 +375,7 @@ pub unsafe fn before_free(index: usize, call: &CheckedCall<'_>) {
         return;
     }
     if let Some(object) = context_object(call).filter(|object| object.kind == "WINDOW") {
-        windows::before_free(call, object.handle);
+        with(|checker| checker.check_open(object.handle, call, &[]));
     }
     // SAFETY: the caller promises it.
     let comparison =
@@ -409,7 +412,7 @@ pub unsafe fn at_finalize(index: usize, call: &CheckedCall<'_>) {
                 rank: checker.rank,
                 ..CollectiveRecord::default()
             };
-            checker.contexts.start(object, record, None, false);
+            checker.contexts.start(object, ComparisonPlan { record, ..ComparisonPlan::default() });
         }
         [alive, retired].concat()
     });

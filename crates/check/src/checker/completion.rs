@@ -3,12 +3,12 @@
 use super::messages::ReceiveCall;
 use super::{Checker, collectives, with};
 use crate::collective::CollectiveComparison;
+use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::marks::MessageArrival;
 use crate::memory_use::MemoryAccess;
 use crate::objects::{ObjectHandle, ObjectOrigin};
-use crate::report::FindingClass;
 use crate::requests::{MPI_REQUEST_NULL, RequestFacts};
 use crate::role::RequestCompletion;
 use crate::shadow::{MPI_COMM_NULL, RawStatus};
@@ -194,7 +194,7 @@ impl Checker {
         for (range, &before) in request.ranges.iter().zip(&request.samples) {
             // SAFETY: the program must keep a buffer until its operation is complete.
             if range.access == MemoryAccess::Read && unsafe { range.sample() } != before {
-                let party = crate::report::Party {
+                let party = crate::finding::Party {
                     rank: Some(self.rank),
                     function: request.function.to_owned(),
                     site: request.site,

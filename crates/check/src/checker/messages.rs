@@ -3,8 +3,8 @@
 use super::{Checker, remote_party};
 use crate::call_site::CallSite;
 use crate::datatype::PACKED;
+use crate::finding::{FindingClass, Party};
 use crate::marks::{MessageArrival, SendRecord};
-use crate::report::{FindingClass, Party};
 use crate::requests::ReceiveElements;
 use crate::shadow::{buffer_signature, describe};
 

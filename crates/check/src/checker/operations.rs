@@ -4,14 +4,14 @@ use super::call_memory;
 use super::messages::ReceiveCall;
 use super::{Checker, is_request, with};
 use crate::collective::CollectiveComparison;
+use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::{CheckedCall, Form};
 use crate::marks::{self, CommPeer, MessageArrival, SendKey, SendRecord};
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
-use crate::report::FindingClass;
 use crate::requests::{ReceiveElements, RequestFacts, RequestReceive};
 use crate::role::Timing;
-use crate::shadow::{MPI_PROC_NULL, RawStatus};
+use crate::shadow::{CommKind, MPI_PROC_NULL, RawStatus};
 use std::ffi::c_int;
 
 pub(super) const MPI_IN_PLACE: usize = 1;
@@ -84,11 +84,11 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
         return Vec::new();
     }
     let root = call.named("root");
-    let is_inter = call.handle("COMMUNICATOR").and_then(|comm| checker.comms.get(&comm));
-    let is_inter = is_inter.is_some_and(|facts| facts.is_inter);
-    let is_root = root.is_some_and(|root| is_root(call, root, is_inter));
+    let facts = call.handle("COMMUNICATOR").and_then(|comm| checker.comms.get(&comm));
+    let kind = facts.map_or(CommKind::Intra, |facts| facts.kind);
+    let is_root = root.is_some_and(|root| is_root(call, root, kind));
     // The processes of the root's group that are not the root take no part.
-    if is_inter && root == Some(MPI_PROC_NULL) {
+    if kind == CommKind::Inter && root == Some(MPI_PROC_NULL) {
         return Vec::new();
     }
     let mut all = Vec::new();
@@ -136,10 +136,10 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
 }
 
 /// Returns true if this rank is the root.
-pub(super) fn is_root(call: &CheckedCall<'_>, root: i64, is_inter: bool) -> bool {
+pub(super) fn is_root(call: &CheckedCall<'_>, root: i64, kind: CommKind) -> bool {
     let Some(comm) = call.handle("COMMUNICATOR") else { return false };
     // Ranks of an intercommunicator name a rank of the other group.
-    if is_inter {
+    if kind == CommKind::Inter {
         return root == MPI_ROOT;
     }
     let mut rank = 0 as c_int;
@@ -155,7 +155,7 @@ pub(super) fn check_memory(checker: &mut Checker, call: &CheckedCall<'_>, ranges
         checker.findings.add(FindingClass::BufferInUse, vec![party]);
     }
     if let Some((earlier, own, theirs)) = checker.memory.conflict(ranges) {
-        let earlier = crate::report::Party {
+        let earlier = crate::finding::Party {
             rank: Some(checker.rank),
             function: earlier.function.to_owned(),
             site: earlier.site,

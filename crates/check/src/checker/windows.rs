@@ -1,19 +1,12 @@
-//! Calls on windows: accesses, and the begin and end of epochs.
-
-mod access;
-mod compare;
-mod epochs;
-
-pub use compare::exchange;
-pub use epochs::before_free;
+//! Windows: their making and their end, and findings about them.
 
 use super::{Checker, with};
 use crate::call_site::CallSite;
+use crate::finding::{FindingClass, Party};
 use crate::function::CheckedCall;
 use crate::library::mpi;
-use crate::report::{FindingClass, Party};
 use crate::role::{CallRole, Timing};
-use crate::window::{WindowAccess, WindowFacts, is_access, note_message};
+use crate::window::{CheckedAccess, WindowFacts, note_message};
 use std::ffi::c_int;
 
 const MPI_INT64_T: usize = 0x258;
@@ -40,20 +33,6 @@ const LOCAL: &[&str] = &[
     "Free_mem",
     "Address",
 ];
-
-/// Runs an access, or a call that begins or ends an epoch.
-///
-/// # Safety
-/// As for [`super::run`].
-pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
-    // SAFETY: the caller promises it.
-    unsafe {
-        match is_access(call.function.stem()) {
-            true => access::run(index, call),
-            false => epochs::run(index, call),
-        }
-    }
-}
 
 /// Notes a call that may send a message. Accesses that are complete before it may be ordered before accesses of other ranks.
 pub fn before_call(call: &CheckedCall<'_>, role: CallRole) {
@@ -125,7 +104,7 @@ pub fn release(window: WindowFacts) {
 
 impl Checker {
     /// Adds a finding about one call, and a second call of this rank if there is one.
-    fn window_finding(
+    pub(super) fn window_finding(
         &mut self,
         class: FindingClass,
         call: &CheckedCall<'_>,
@@ -136,8 +115,27 @@ impl Checker {
         self.findings.add(class, [Some(first), second].into_iter().flatten().collect());
     }
 
+    /// Adds a finding about the epochs of a window.
+    pub(super) fn epoch_finding(
+        &mut self,
+        call: &CheckedCall<'_>,
+        facts: &str,
+        earlier: Option<(&str, CallSite)>,
+    ) {
+        let second = earlier.map(|(name, site)| self.own_party(name, site, "has opened an epoch"));
+        self.window_finding(FindingClass::EpochMismatch, call, facts.to_owned(), second);
+    }
+
+    /// Adds a finding if the window is in an epoch that a call may not follow.
+    pub(super) fn check_open(&mut self, handle: usize, call: &CheckedCall<'_>, allowed: &[&str]) {
+        let open = self.windows.get(handle).and_then(|window| window.open_epoch());
+        if let Some((name, site)) = open.filter(|(name, _)| !allowed.contains(name)) {
+            self.epoch_finding(call, "an epoch of the window is open", Some((name, site)));
+        }
+    }
+
     /// Returns a party of this rank by the name of its function.
-    fn own_party(&self, function: &str, site: CallSite, facts: &str) -> Party {
+    pub(super) fn own_party(&self, function: &str, site: CallSite, facts: &str) -> Party {
         Party {
             rank: Some(self.rank),
             function: function.to_owned(),
@@ -147,7 +145,11 @@ impl Checker {
     }
 
     /// Ends the use of the origin's memory by accesses, and reports memory that has changed.
-    fn end_local_uses(&mut self, handle: usize, is_ended: impl Fn(&WindowAccess) -> bool) {
+    pub(super) fn end_local_uses(
+        &mut self,
+        handle: usize,
+        is_ended: impl Fn(&CheckedAccess) -> bool,
+    ) {
         let Some(window) = self.windows.get(handle) else { return };
         let mut all = Vec::new();
         for (place, access) in window.accesses.iter_mut().enumerate() {

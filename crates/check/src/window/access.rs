@@ -57,7 +57,7 @@ impl AccessKind {
 
 /// Kind of the epoch of an access.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum AccessEpoch {
+pub enum CheckedEpoch {
     Fence,
     /// Between MPI_Win_start and MPI_Win_complete.
     Group,
@@ -80,11 +80,11 @@ pub struct LocalUse {
 
 /// An access to a window.
 #[derive(Clone, Debug)]
-pub struct WindowAccess {
+pub struct CheckedAccess {
     /// Rank of the target in the window's group; for an access that arrived, not set.
     pub target: i32,
     pub kind: AccessKind,
-    pub epoch: AccessEpoch,
+    pub epoch: CheckedEpoch,
     /// Bytes relative to the window's base, sorted.
     pub blocks: Vec<MemoryRange>,
     pub site: CallSite,
@@ -103,13 +103,13 @@ pub struct WindowAccess {
     pub local: Option<LocalUse>,
 }
 
-impl WindowAccess {
+impl CheckedAccess {
     /// Returns a read of the first bytes of a window.
-    pub fn read(length: i64) -> WindowAccess {
-        WindowAccess {
+    pub fn read(length: i64) -> CheckedAccess {
+        CheckedAccess {
             target: 0,
             kind: AccessKind::Get,
-            epoch: AccessEpoch::Fence,
+            epoch: CheckedEpoch::Fence,
             blocks: vec![MemoryRange { offset: 0, length }],
             site: CallSite::default(),
             function: 0,
@@ -147,13 +147,13 @@ pub fn hash_data(data: &[u8]) -> u64 {
 const HEAD: usize = 9;
 
 /// Returns accesses as words for their target. `messages` is the number of messages that this process may have sent so far.
-pub fn encode<'a>(accesses: impl Iterator<Item = &'a WindowAccess>, messages: u64) -> Vec<u64> {
+pub fn encode<'a>(accesses: impl Iterator<Item = &'a CheckedAccess>, messages: u64) -> Vec<u64> {
     let mut words = Vec::new();
     for access in accesses {
         let epoch = match access.epoch {
-            AccessEpoch::Fence => 0,
-            AccessEpoch::Group => 1,
-            AccessEpoch::Passive { is_exclusive } => 2 + u64::from(is_exclusive),
+            CheckedEpoch::Fence => 0,
+            CheckedEpoch::Group => 1,
+            CheckedEpoch::Passive { is_exclusive } => 2 + u64::from(is_exclusive),
         };
         let has_followers = access.is_complete && access.messages != messages;
         words.extend(access.kind.words());
@@ -172,18 +172,18 @@ pub fn encode<'a>(accesses: impl Iterator<Item = &'a WindowAccess>, messages: u6
 }
 
 /// Returns the accesses of words. Words that make no sense end the list.
-pub fn decode(words: &[u64]) -> Vec<WindowAccess> {
+pub fn decode(words: &[u64]) -> Vec<CheckedAccess> {
     let (mut all, mut rest) = (Vec::new(), words);
     while let Some((head, behind)) = rest.split_at_checked(HEAD) {
         let Some((blocks, next)) = behind.split_at_checked(2 * head[8] as usize) else { break };
         rest = next;
-        all.push(WindowAccess {
+        all.push(CheckedAccess {
             target: 0,
             kind: AccessKind::new([head[0], head[1]]),
             epoch: match head[2] & 0xff {
-                0 => AccessEpoch::Fence,
-                1 => AccessEpoch::Group,
-                n => AccessEpoch::Passive { is_exclusive: n == 3 },
+                0 => CheckedEpoch::Fence,
+                1 => CheckedEpoch::Group,
+                n => CheckedEpoch::Passive { is_exclusive: n == 3 },
             },
             blocks: blocks
                 .chunks_exact(2)
@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn records_travel_unchanged() {
-        let access = WindowAccess {
+        let access = CheckedAccess {
             target: 0,
             kind: AccessKind::Atomic(0x24),
-            epoch: AccessEpoch::Passive { is_exclusive: true },
+            epoch: CheckedEpoch::Passive { is_exclusive: true },
             blocks: vec![
                 MemoryRange { offset: 8, length: 4 },
                 MemoryRange { offset: 16, length: 4 },

@@ -1,6 +1,6 @@
 //! Conflicts between accesses to a window.
 
-use super::{AccessEpoch, AccessKind, WindowAccess};
+use super::{AccessKind, CheckedAccess, CheckedEpoch};
 use crate::datatype::MemoryRange;
 
 /// Maximum number of earlier accesses of an origin with which a new access is compared.
@@ -24,10 +24,10 @@ pub fn overlap(a: &[MemoryRange], b: &[MemoryRange]) -> Option<i64> {
 /// Returns the first earlier access of the same origin that conflicts with a new access, with the first byte. Atomic accesses of one origin
 /// are ordered.
 pub fn own_conflict<'a>(
-    earlier: &'a [WindowAccess],
-    new: &WindowAccess,
-) -> Option<(&'a WindowAccess, i64)> {
-    let is_ordered = |other: &WindowAccess| {
+    earlier: &'a [CheckedAccess],
+    new: &CheckedAccess,
+) -> Option<(&'a CheckedAccess, i64)> {
+    let is_ordered = |other: &CheckedAccess| {
         matches!((other.kind, new.kind), (AccessKind::Atomic(_), AccessKind::Atomic(_)))
     };
     earlier
@@ -39,22 +39,38 @@ pub fn own_conflict<'a>(
         .find_map(|other| overlap(&other.blocks, &new.blocks).map(|byte| (other, byte)))
 }
 
+/// Rule for accesses of different origins in passive epochs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PassiveRule {
+    Compare,
+    /// Processes may have ordered the accesses by loads and stores of shared memory.
+    Skip,
+}
+
 /// Returns true if nothing can have ordered two accesses of different origins.
-fn is_concurrent(a: &WindowAccess, b: &WindowAccess, compares_passive: bool) -> bool {
+fn is_concurrent(a: &CheckedAccess, b: &CheckedAccess, passive: PassiveRule) -> bool {
     match (a.epoch, b.epoch) {
-        (AccessEpoch::Fence, AccessEpoch::Fence) | (AccessEpoch::Group, AccessEpoch::Group) => true,
+        (CheckedEpoch::Fence, CheckedEpoch::Fence) | (CheckedEpoch::Group, CheckedEpoch::Group) => {
+            true
+        }
         (
-            AccessEpoch::Passive { is_exclusive: one },
-            AccessEpoch::Passive { is_exclusive: other },
-        ) => compares_passive && !one && !other && !a.has_followers && !b.has_followers,
+            CheckedEpoch::Passive { is_exclusive: one },
+            CheckedEpoch::Passive { is_exclusive: other },
+        ) => {
+            passive == PassiveRule::Compare
+                && !one
+                && !other
+                && !a.has_followers
+                && !b.has_followers
+        }
         _ => false,
     }
 }
 
 /// Returns the pairs of accesses of different origins that conflict, as places in the list, each with the first byte.
 pub fn concurrent_conflicts(
-    accesses: &[WindowAccess],
-    compares_passive: bool,
+    accesses: &[CheckedAccess],
+    passive: PassiveRule,
 ) -> Vec<(usize, usize, i64)> {
     let mut starts: Vec<(MemoryRange, usize)> = Vec::new();
     for (place, access) in accesses.iter().enumerate() {
@@ -67,9 +83,8 @@ pub fn concurrent_conflicts(
         open.retain(|&(end, _)| end > block.offset);
         for &(_, other) in &open {
             let (a, b) = (&accesses[place], &accesses[other]);
-            let conflicts = a.rank != b.rank
-                && !a.kind.is_compatible(b.kind)
-                && is_concurrent(a, b, compares_passive);
+            let conflicts =
+                a.rank != b.rank && !a.kind.is_compatible(b.kind) && is_concurrent(a, b, passive);
             let pair = (place.min(other), place.max(other));
             if conflicts && !found.iter().any(|f| (f.0, f.1) == pair) {
                 found.push((pair.0, pair.1, block.offset));
@@ -82,7 +97,7 @@ pub fn concurrent_conflicts(
 
 /// Returns the first byte in blocks that only reads have, and that differs between two states of the window's memory.
 pub fn uncovered_change(
-    accesses: &[WindowAccess],
+    accesses: &[CheckedAccess],
     before: &[u8],
     after: &[u8],
 ) -> Option<(usize, i64)> {
@@ -110,7 +125,7 @@ pub fn uncovered_change(
 }
 
 /// Returns true if an access is a put to a single block with known data, which no other access of the list writes.
-pub fn single_put(accesses: &[WindowAccess], place: usize) -> bool {
+pub fn single_put(accesses: &[CheckedAccess], place: usize) -> bool {
     let put = &accesses[place];
     put.kind == AccessKind::Put
         && put.data != 0
@@ -125,10 +140,10 @@ mod tests {
     use super::*;
     use crate::call_site::CallSite;
 
-    const SHARED: AccessEpoch = AccessEpoch::Passive { is_exclusive: false };
+    const SHARED: CheckedEpoch = CheckedEpoch::Passive { is_exclusive: false };
 
-    fn access(rank: i32, kind: AccessKind, epoch: AccessEpoch, at: (i64, i64)) -> WindowAccess {
-        WindowAccess {
+    fn access(rank: i32, kind: AccessKind, epoch: CheckedEpoch, at: (i64, i64)) -> CheckedAccess {
+        CheckedAccess {
             target: 0,
             kind,
             epoch,
@@ -146,23 +161,29 @@ mod tests {
 
     #[test]
     fn puts_of_two_origins_to_the_same_bytes_conflict() {
-        let put = |rank, at| access(rank, AccessKind::Put, AccessEpoch::Fence, at);
+        let put = |rank, at| access(rank, AccessKind::Put, CheckedEpoch::Fence, at);
         let all = [put(0, (0, 8)), put(1, (4, 8)), put(1, (12, 4)), put(2, (16, 4))];
-        assert_eq!(concurrent_conflicts(&all, true), [(0, 1, 4)]);
+        assert_eq!(concurrent_conflicts(&all, PassiveRule::Compare), [(0, 1, 4)]);
         let own = [put(0, (0, 8)), put(0, (4, 8))];
-        assert!(concurrent_conflicts(&own, true).is_empty());
+        assert!(concurrent_conflicts(&own, PassiveRule::Compare).is_empty());
         assert_eq!(own_conflict(&own[..1], &own[1]).map(|(_, byte)| byte), Some(4));
     }
 
     #[test]
     fn passive_accesses_that_a_message_may_have_ordered_do_not_conflict() {
         let put = |rank| access(rank, AccessKind::Put, SHARED, (0, 8));
-        assert_eq!(concurrent_conflicts(&[put(0), put(1)], true).len(), 1);
-        assert!(concurrent_conflicts(&[put(0), put(1)], false).is_empty());
-        let followed = WindowAccess { has_followers: true, ..put(1) };
-        assert!(concurrent_conflicts(&[put(0), followed], true).is_empty());
-        let epoch = AccessEpoch::Passive { is_exclusive: true };
-        assert!(concurrent_conflicts(&[put(0), WindowAccess { epoch, ..put(1) }], true).is_empty());
+        assert_eq!(concurrent_conflicts(&[put(0), put(1)], PassiveRule::Compare).len(), 1);
+        assert!(concurrent_conflicts(&[put(0), put(1)], PassiveRule::Skip).is_empty());
+        let followed = CheckedAccess { has_followers: true, ..put(1) };
+        assert!(concurrent_conflicts(&[put(0), followed], PassiveRule::Compare).is_empty());
+        let epoch = CheckedEpoch::Passive { is_exclusive: true };
+        assert!(
+            concurrent_conflicts(
+                &[put(0), CheckedAccess { epoch, ..put(1) }],
+                PassiveRule::Compare
+            )
+            .is_empty()
+        );
     }
 
     #[test]
@@ -171,7 +192,7 @@ mod tests {
         let (sum, max) = (of(AccessKind::Atomic(0x24)), of(AccessKind::Atomic(0x23)));
         assert!(own_conflict(std::slice::from_ref(&sum), &max).is_none());
         assert!(own_conflict(std::slice::from_ref(&sum), &of(AccessKind::Get)).is_some());
-        let complete = WindowAccess { is_complete: true, ..sum };
+        let complete = CheckedAccess { is_complete: true, ..sum };
         assert!(own_conflict(&[complete], &of(AccessKind::Get)).is_none());
     }
 
@@ -179,15 +200,15 @@ mod tests {
     fn bytes_that_are_only_read_must_not_change() {
         let (before, mut after) = (vec![0u8; 32], vec![0u8; 32]);
         after[9] = 1;
-        let get = access(0, AccessKind::Get, AccessEpoch::Fence, (8, 4));
-        let put = access(1, AccessKind::Put, AccessEpoch::Fence, (9, 1));
+        let get = access(0, AccessKind::Get, CheckedEpoch::Fence, (8, 4));
+        let put = access(1, AccessKind::Put, CheckedEpoch::Fence, (9, 1));
         assert_eq!(uncovered_change(std::slice::from_ref(&get), &before, &after), Some((0, 9)));
         assert_eq!(uncovered_change(&[get, put], &before, &after), None);
     }
 
     #[test]
     fn a_put_is_compared_if_it_is_the_only_writer() {
-        let put = |rank, at| access(rank, AccessKind::Put, AccessEpoch::Fence, at);
+        let put = |rank, at| access(rank, AccessKind::Put, CheckedEpoch::Fence, at);
         let all = [put(0, (0, 8)), put(1, (4, 8)), put(1, (16, 4))];
         assert_eq!([0, 1, 2].map(|place| single_put(&all, place)), [false, false, true]);
     }

@@ -1,14 +1,13 @@
 //! Calls that begin, end or complete within an epoch.
 
-use super::compare;
-use crate::call_site::CallSite;
+use super::window_compare::{after_exposure, after_fence, send_to_targets};
 use crate::checker::{Checker, collectives, with};
+use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::library::mpi;
-use crate::report::FindingClass;
 use crate::role::CommonSignature;
-use crate::window::{AccessEpoch, FenceEpoch, GroupEpoch, HeldLock, WindowAccess, WindowFacts};
+use crate::window::{CheckedAccess, CheckedEpoch, CheckedFence, GroupEpoch, HeldLock, WindowFacts};
 use std::ffi::c_int;
 
 const MPI_MODE_NOPRECEDE: i64 = 2048;
@@ -21,11 +20,11 @@ const MPI_LOCK_EXCLUSIVE: i64 = 301;
 /// As for [`crate::checker::run`].
 pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
     let Some(handle) = call.handle("WINDOW") else {
-        // SAFETY: the caller promises it, here and below.
+        // SAFETY: the caller promises it.
         return unsafe { forward(index, call.arguments) };
     };
     let is_known = with(|checker| checker.windows.get(handle).is_some()).unwrap_or(false);
-    // SAFETY: as above.
+    // SAFETY: the caller keeps MPI's rules for the arguments of the function.
     unsafe {
         match call.function.stem() {
             _ if !is_known => forward(index, call.arguments),
@@ -41,31 +40,12 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
 }
 
 impl Checker {
-    /// Adds a finding about the epochs of a window.
-    fn epoch_finding(
-        &mut self,
-        call: &CheckedCall<'_>,
-        facts: &str,
-        earlier: Option<(&str, CallSite)>,
-    ) {
-        let second = earlier.map(|(name, site)| self.own_party(name, site, "has opened an epoch"));
-        self.window_finding(FindingClass::EpochMismatch, call, facts.to_owned(), second);
-    }
-
-    /// Adds a finding if the window is in an epoch that a call may not follow.
-    fn check_open(&mut self, handle: usize, call: &CheckedCall<'_>, allowed: &[&str]) {
-        let open = self.windows.get(handle).and_then(|window| window.open_epoch());
-        if let Some((name, site)) = open.filter(|(name, _)| !allowed.contains(name)) {
-            self.epoch_finding(call, "an epoch of the window is open", Some((name, site)));
-        }
-    }
-
     /// Notes that accesses are complete at the target.
-    fn complete_accesses(&mut self, handle: usize, is_ended: impl Fn(&WindowAccess) -> bool) {
+    fn complete_accesses(&mut self, handle: usize, is_ended: impl Fn(&CheckedAccess) -> bool) {
         self.end_local_uses(handle, &is_ended);
         if let Some(window) = self.windows.get(handle) {
             let ended = window.accesses.iter_mut().filter(|access| is_ended(access));
-            ended.for_each(WindowAccess::complete);
+            ended.for_each(CheckedAccess::complete);
             // There are no other origins.
             if window.units.len() == 1 {
                 window.accesses.retain(|access| !access.is_complete);
@@ -86,14 +66,14 @@ unsafe fn fence(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
     let comparison = with(|checker| {
         checker.check_open(handle, call, &["MPI_Win_fence"]);
         let earlier = checker.windows.get(handle)?.accesses.iter();
-        let earlier = earlier.rev().find(|access| access.epoch == AccessEpoch::Fence);
+        let earlier = earlier.rev().find(|access| access.epoch == CheckedEpoch::Fence);
         let earlier = earlier.map(|a| (crate::FUNCTIONS[a.function as usize].name(), a.site));
         if let Some((name, site)) = earlier.filter(|_| assert & MPI_MODE_NOPRECEDE != 0) {
             let second = checker.own_party(name, site, "is an access before the fence");
             let facts = "MPI_MODE_NOPRECEDE is false".to_owned();
             checker.window_finding(FindingClass::FalseAssertion, call, facts, Some(second));
         }
-        checker.end_local_uses(handle, |access| access.epoch == AccessEpoch::Fence);
+        checker.end_local_uses(handle, |access| access.epoch == CheckedEpoch::Fence);
         // SAFETY: the caller promises it.
         unsafe { collectives::start(checker, index, call, CommonSignature::None) }
     });
@@ -113,13 +93,13 @@ unsafe fn fence(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
         return code;
     }
     if has_accesses {
-        compare::after_fence(handle);
+        after_fence(handle);
     }
     with(|checker| {
         checker.change_window(handle, |window| {
-            window.accesses.retain(|access| access.epoch != AccessEpoch::Fence);
+            window.accesses.retain(|access| access.epoch != CheckedEpoch::Fence);
             let is_open = assert & MPI_MODE_NOSUCCEED == 0;
-            window.fence = is_open.then_some(FenceEpoch { site: call.site, assert });
+            window.fence = is_open.then_some(CheckedFence { site: call.site, assert });
             window.snapshot = None;
             if is_open {
                 // SAFETY: the window's memory lives until it is freed.
@@ -190,11 +170,11 @@ unsafe fn complete(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int
         if checker.windows.get(handle).is_some_and(|window| window.started.is_none()) {
             checker.epoch_finding(call, "MPI_Win_start must come first", None);
         }
-        let is_group = |access: &WindowAccess| access.epoch == AccessEpoch::Group;
+        let is_group = |access: &CheckedAccess| access.epoch == CheckedEpoch::Group;
         checker.end_local_uses(handle, is_group);
         checker.change_window(handle, |window| {
-            compare::send_to_targets(window);
-            window.accesses.retain(|access| access.epoch != AccessEpoch::Group);
+            send_to_targets(window);
+            window.accesses.retain(|access| access.epoch != CheckedEpoch::Group);
             window.started = None;
         });
     });
@@ -218,7 +198,7 @@ unsafe fn wait(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
     if code == 0 && is_done {
         let exposed = |checker: &mut Checker| checker.windows.get(handle)?.exposed.take();
         if let Some(exposed) = with(exposed).flatten() {
-            compare::after_exposure(handle, &exposed);
+            after_exposure(handle, &exposed);
         }
     }
     code
@@ -264,8 +244,8 @@ unsafe fn lock(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
 unsafe fn unlock(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
     let rank =
         call.named("rank").map(|rank| rank as i32).filter(|_| call.function.stem() == "Win_unlock");
-    let is_ended = move |access: &WindowAccess| {
-        matches!(access.epoch, AccessEpoch::Passive { .. })
+    let is_ended = move |access: &CheckedAccess| {
+        matches!(access.epoch, CheckedEpoch::Passive { .. })
             && rank.is_none_or(|rank| access.target == rank)
     };
     with(|checker| {
@@ -296,8 +276,8 @@ unsafe fn flush(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
     let stem = call.function.stem();
     let is_local = stem.contains("local");
     let rank = call.named("rank").map(|rank| rank as i32);
-    let is_ended = move |access: &WindowAccess| {
-        matches!(access.epoch, AccessEpoch::Passive { .. })
+    let is_ended = move |access: &CheckedAccess| {
+        matches!(access.epoch, CheckedEpoch::Passive { .. })
             && rank.is_none_or(|rank| access.target == rank)
     };
     with(|checker| {
@@ -318,9 +298,4 @@ unsafe fn flush(index: usize, call: &CheckedCall<'_>, handle: usize) -> c_int {
         with(|checker| checker.complete_accesses(handle, is_ended));
     }
     code
-}
-
-/// Checks a window that the program is about to free.
-pub fn before_free(call: &CheckedCall<'_>, handle: usize) {
-    with(|checker| checker.check_open(handle, call, &[]));
 }

@@ -1,12 +1,12 @@
 //! Comparison of accesses at their target.
 
 use crate::checker::{Checker, with};
+use crate::finding::{FindingClass, Party};
 use crate::library::mpi;
 use crate::objects::ObjectHandle;
-use crate::report::{FindingClass, Party};
 use crate::shadow::RawStatus;
 use crate::window::{
-    AccessEpoch, GroupEpoch, WindowAccess, WindowFacts, concurrent_conflicts, decode, encode,
+    CheckedAccess, CheckedEpoch, GroupEpoch, WindowFacts, concurrent_conflicts, decode, encode,
     hash_data, messages, single_put, uncovered_change,
 };
 use std::ffi::c_int;
@@ -23,7 +23,7 @@ pub fn exchange(object: ObjectHandle) {
     for handle in windows {
         let all_epochs = object.kind == "WINDOW";
         let is_sent =
-            |a: &&WindowAccess| all_epochs || matches!(a.epoch, AccessEpoch::Passive { .. });
+            |a: &&CheckedAccess| all_epochs || matches!(a.epoch, CheckedEpoch::Passive { .. });
         let words = with(|checker| {
             let window = checker.windows.get(handle)?;
             let ranks = 0..window.units.len() as i32;
@@ -82,7 +82,7 @@ fn all_to_all(words: &[Vec<u64>], comm: usize) -> Vec<u64> {
 pub fn after_fence(handle: usize) {
     let ours = with(|checker| {
         let arrived = std::mem::take(&mut checker.windows.get(handle)?.arrived);
-        let is_fence = |access: &WindowAccess| access.epoch == AccessEpoch::Fence;
+        let is_fence = |access: &CheckedAccess| access.epoch == CheckedEpoch::Fence;
         let fence: Vec<_> = arrived.into_iter().filter(is_fence).collect();
         checker.compare_data(handle, &fence);
         Some(checker.windows.get(handle)?.ours)
@@ -97,7 +97,7 @@ pub fn after_fence(handle: usize) {
 pub fn send_to_targets(window: &mut WindowFacts) {
     let Some(started) = &window.started else { return };
     let group = |rank: i32| {
-        let is_sent = |a: &&WindowAccess| a.epoch == AccessEpoch::Group && a.target == rank;
+        let is_sent = |a: &&CheckedAccess| a.epoch == CheckedEpoch::Group && a.target == rank;
         // A message without words has no records.
         (encode(window.accesses.iter().filter(is_sent), messages()), rank)
     };
@@ -146,7 +146,7 @@ pub fn after_exposure(handle: usize, exposed: &GroupEpoch) {
 }
 
 /// Returns a party of a finding: an access that arrived.
-fn party(access: &WindowAccess, facts: String) -> Party {
+fn party(access: &CheckedAccess, facts: String) -> Party {
     let function = crate::FUNCTIONS.get(access.function as usize);
     let function = function.map_or("?", |function| function.name()).to_owned();
     Party { rank: Some(access.rank), function, site: access.site, facts }
@@ -154,9 +154,8 @@ fn party(access: &WindowAccess, facts: String) -> Party {
 
 impl Checker {
     /// Adds findings for accesses of different origins that conflict.
-    fn compare_accesses(&mut self, accesses: &[WindowAccess]) {
-        let compares_passive = !self.windows.has_shared_memory;
-        for (a, b, byte) in concurrent_conflicts(accesses, compares_passive) {
+    fn compare_accesses(&mut self, accesses: &[CheckedAccess]) {
+        for (a, b, byte) in concurrent_conflicts(accesses, self.windows.passive_rule()) {
             let facts = format!("byte {byte} of the window at rank {}", self.rank);
             let second = "the same byte in the same epoch".to_owned();
             let parties = vec![party(&accesses[a], facts), party(&accesses[b], second)];
@@ -165,11 +164,11 @@ impl Checker {
     }
 
     /// Compares the accesses of a fence epoch with the window's memory.
-    pub(super) fn compare_fence(&mut self, handle: usize, arrived: &[WindowAccess]) {
+    pub(super) fn compare_fence(&mut self, handle: usize, arrived: &[CheckedAccess]) {
         let fences = self.windows.get(handle).map(|window| (window.closing_fence, window.fence));
         let Some((Some((site, assert)), Some(opening))) = fences else { return };
         // Other ranks may have written under a lock.
-        if arrived.iter().any(|access| access.epoch != AccessEpoch::Fence) {
+        if arrived.iter().any(|access| access.epoch != CheckedEpoch::Fence) {
             return;
         }
         let own = self.own_party("MPI_Win_fence", opening.site, "");
@@ -182,7 +181,7 @@ impl Checker {
     }
 
     /// Returns true if the program has stored into bytes of the window that no access has written.
-    fn has_store(&mut self, handle: usize, arrived: &[WindowAccess]) -> bool {
+    fn has_store(&mut self, handle: usize, arrived: &[CheckedAccess]) -> bool {
         if self.windows.overlaps_another(handle) {
             return false;
         }
@@ -190,7 +189,7 @@ impl Checker {
         let Some(before) = &window.snapshot else { return false };
         // SAFETY: the window's memory lives until it is freed.
         let after = unsafe { std::slice::from_raw_parts(window.base as *const u8, window.size) };
-        let whole = WindowAccess::read(window.size as i64);
+        let whole = CheckedAccess::read(window.size as i64);
         let all: Vec<_> = arrived.iter().cloned().chain([whole]).collect();
         uncovered_change(&all, before, after).is_some()
     }
@@ -199,7 +198,7 @@ impl Checker {
     fn compare_exposure(
         &mut self,
         handle: usize,
-        arrived: &[WindowAccess],
+        arrived: &[CheckedAccess],
         opening: Party,
         assert: i64,
     ) {
@@ -230,7 +229,7 @@ impl Checker {
     }
 
     /// Adds findings for puts whose data the target has overwritten in the same epoch.
-    fn compare_data(&mut self, handle: usize, arrived: &[WindowAccess]) {
+    fn compare_data(&mut self, handle: usize, arrived: &[CheckedAccess]) {
         if self.windows.overlaps_another(handle) {
             return;
         }

@@ -3,13 +3,13 @@
 use crate::checker::operations::{MPI_IN_PLACE, RequestPlan, add_request, check_memory};
 use crate::checker::{Checker, with};
 use crate::datatype::{MemoryRange, repeated};
+use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::memory_use::{BufferRange, ElementCount, MemoryAccess, MemoryUse, range};
-use crate::report::FindingClass;
 use crate::role::Timing;
 use crate::window::{
-    AccessEpoch, AccessKind, DATA, LocalUse, WindowAccess, hash_data, note_message, own_conflict,
+    AccessKind, CheckedAccess, CheckedEpoch, DATA, LocalUse, hash_data, note_message, own_conflict,
 };
 use std::ffi::c_int;
 
@@ -23,9 +23,9 @@ const LOCAL_USES: usize = 1024;
 /// # Safety
 /// As for [`crate::checker::run`].
 pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
-    let has_request = call.function.output("REQUEST").is_some();
+    let has_request = has_request(call);
     // SAFETY: the caller promises it.
-    let local = with(|checker| unsafe { begin(checker, index, call, has_request) }).flatten();
+    let local = with(|checker| unsafe { begin(checker, index, call) }).flatten();
     let operation = local.as_ref().map(|local| local.operation);
     // SAFETY: the caller promises it.
     let code = unsafe { forward(index, call.arguments) };
@@ -46,7 +46,7 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
             // SAFETY: the call has succeeded, so it has written a handle.
             let request = unsafe { *(variable as *const usize) };
             let accesses = checker.windows.get(handle).map(|window| &mut window.accesses);
-            let own = |access: &&mut WindowAccess| {
+            let own = |access: &&mut CheckedAccess| {
                 access.local.as_ref().is_some_and(|l| l.operation == local.operation)
             };
             if let Some(access) = accesses.and_then(|all| all.iter_mut().rev().find(own)) {
@@ -55,6 +55,11 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
         });
     }
     code
+}
+
+/// Returns true for an access with a request, which only a passive epoch may have.
+fn has_request(call: &CheckedCall<'_>) -> bool {
+    call.function.output("REQUEST").is_some()
 }
 
 /// Returns the kind of an access.
@@ -70,16 +75,12 @@ fn kind(call: &CheckedCall<'_>) -> AccessKind {
 ///
 /// # Safety
 /// As for [`crate::checker::run`].
-unsafe fn begin(
-    checker: &mut Checker,
-    index: usize,
-    call: &CheckedCall<'_>,
-    has_request: bool,
-) -> Option<LocalUse> {
+unsafe fn begin(checker: &mut Checker, index: usize, call: &CheckedCall<'_>) -> Option<LocalUse> {
+    let has_request = has_request(call);
     let handle = call.handle("WINDOW")?;
     let target = call.named("target_rank").filter(|&rank| rank >= 0)? as i32;
     let epoch = checker.windows.get(handle)?.epoch(target);
-    let is_passive = matches!(epoch, Some(AccessEpoch::Passive { .. }));
+    let is_passive = matches!(epoch, Some(CheckedEpoch::Passive { .. }));
     if epoch.is_none() || (has_request && !is_passive) {
         let needed = if has_request { "MPI_Win_lock" } else { "a fence, start or lock" };
         let facts = format!("no epoch for rank {target}: {needed} must come first");
@@ -112,7 +113,7 @@ unsafe fn begin(
         let (function, site) = (call.function.name(), call.site);
         checker.memory.begin(MemoryUse { operation, function, site, ranges: ranges.clone() });
     }
-    let access = WindowAccess {
+    let access = CheckedAccess {
         target,
         kind,
         epoch: epoch?,
@@ -214,7 +215,7 @@ impl Checker {
         self.memory.end(operation);
         if let Some(window) = call.handle("WINDOW").and_then(|handle| self.windows.get(handle)) {
             let is_other =
-                |a: &WindowAccess| a.local.as_ref().is_none_or(|l| l.operation != operation);
+                |a: &CheckedAccess| a.local.as_ref().is_none_or(|l| l.operation != operation);
             let before = window.accesses.len();
             window.accesses.retain(is_other);
             window.watched -= before - window.accesses.len();

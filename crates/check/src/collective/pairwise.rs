@@ -3,11 +3,12 @@
 //! Each rank sends each other rank a record of the parts for it, and compares the records of others with the parts that it receives.
 //! A pair may have several parts, as in a ring of two processes. Their order is left open, so their hashes are added.
 
+use super::{CollectiveContext, SignatureWords};
 use crate::call_site::CallSite;
-use crate::collective::{CollectiveContext, SignatureWords};
 use crate::function::{CheckedCall, Form};
 use crate::library::mpi;
 use crate::role::base_name;
+use crate::shadow::CommKind;
 use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
@@ -93,7 +94,7 @@ impl PairExchange {
         }
         for (peer, record) in self.arrived.iter_mut().enumerate() {
             let (record, mut request) = (&raw mut *record, 0usize);
-            // SAFETY: as above.
+            // SAFETY: the records live until `finish`, and nothing else uses them before.
             unsafe { mpi!(MPI_Irecv(record, n, MPI_BYTE, peer, tag, comm, &raw mut request)) };
             self.requests.push(request);
         }
@@ -175,6 +176,12 @@ enum Side {
     Receive,
 }
 
+/// Sides of an operation with a root: the side with a part for each rank, and the side with one part.
+struct RootedSides {
+    many: Side,
+    one: Side,
+}
+
 /// Maker of the records of a call.
 struct PairPlan<'a> {
     call: &'a CheckedCall<'a>,
@@ -204,7 +211,7 @@ impl PairPlan<'_> {
                 if array.is_null() {
                     return None;
                 }
-                // SAFETY: as above.
+                // SAFETY: the array has a type for each part, as MPI requires of the program.
                 unsafe { *array.add(index) }
             }
             _ => return None,
@@ -226,6 +233,31 @@ impl PairPlan<'_> {
                 *record = empty;
             }
             record.add(part);
+        }
+    }
+
+    /// Adds the parts of an operation with a root. Every rank of an intercommunicator's other group is addressed; of an
+    /// intracommunicator the own rank, too.
+    fn add_rooted(&mut self, context: &CollectiveContext, sides: RootedSides) {
+        let root = self.call.named("root");
+        // The processes of the root's group that are not the root take no part.
+        if root == Some(MPI_PROC_NULL) {
+            return;
+        }
+        let RootedSides { many, one } = sides;
+        let (own, peers) = (context.rank, &context.peers);
+        let root_peer = root.filter(|&root| root >= 0).and_then(|root| peers.get(root as usize));
+        let root_peer = root_peer.copied();
+        let is_root =
+            root == Some(MPI_ROOT) || (context.kind == CommKind::Intra && root_peer == Some(own));
+        let name = if one == Side::Send { "sendbuf" } else { "recvbuf" };
+        let in_place = is_root && self.is_in_place(name);
+        if is_root {
+            let others = peers.iter().enumerate().filter(|(_, peer)| !in_place || **peer != own);
+            others.for_each(|(index, &peer)| self.add(many, index, peer));
+        }
+        if let Some(root) = root_peer.filter(|_| !in_place) {
+            self.add(one, 0, root);
         }
     }
 
@@ -251,32 +283,11 @@ pub fn exchange(
         sends: vec![empty; context.size],
         receives: vec![empty; context.size],
     };
-    let own = context.rank;
-    let root = call.named("root");
-    let peers = &context.peers;
-    let root_peer = root.filter(|&root| root >= 0).and_then(|root| peers.get(root as usize));
-    let root_peer = root_peer.copied();
-    let is_root = root == Some(MPI_ROOT) || (!context.is_inter && root_peer == Some(own));
-    // Every rank of an intercommunicator's other group is addressed; of an intracommunicator the own rank, too.
-    let is_outside = root == Some(MPI_PROC_NULL);
+    let (own, peers) = (context.rank, &context.peers);
     match base.as_str() {
-        "gatherv" | "scatterv" if is_outside => {}
-        "gatherv" | "scatterv" => {
-            let to_root = base == "gatherv";
-            let (many, one) = match to_root {
-                true => (Side::Receive, Side::Send),
-                false => (Side::Send, Side::Receive),
-            };
-            let name = if one == Side::Send { "sendbuf" } else { "recvbuf" };
-            let in_place = is_root && plan.is_in_place(name);
-            if is_root {
-                let others =
-                    peers.iter().enumerate().filter(|(_, peer)| !in_place || **peer != own);
-                others.for_each(|(index, &peer)| plan.add(many, index, peer));
-            }
-            if let Some(root) = root_peer.filter(|_| !in_place) {
-                plan.add(one, 0, root);
-            }
+        "gatherv" => plan.add_rooted(context, RootedSides { many: Side::Receive, one: Side::Send }),
+        "scatterv" => {
+            plan.add_rooted(context, RootedSides { many: Side::Send, one: Side::Receive })
         }
         "allgatherv" => {
             let in_place = plan.is_in_place("sendbuf");
