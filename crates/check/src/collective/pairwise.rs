@@ -114,13 +114,13 @@ impl PairExchange {
 }
 
 /// Neighbors of this process: the sources and destinations of a neighborhood operation, in their order.
-struct Neighbors {
+struct NeighborRanks {
     sources: Vec<c_int>,
     destinations: Vec<c_int>,
 }
 
 /// Returns the neighbors in a communicator with a topology.
-fn neighbors(comm: usize) -> Option<Neighbors> {
+fn neighbors(comm: usize) -> Option<NeighborRanks> {
     let (mut kind, mut rank) = (0 as c_int, 0 as c_int);
     // SAFETY: the results are local variables, and arrays of the sizes that the library has returned.
     unsafe {
@@ -136,14 +136,14 @@ fn neighbors(comm: usize) -> Option<Neighbors> {
                     mpi!(MPI_Cart_shift(comm, dimension, 1, &raw mut low, &raw mut high));
                     all.extend([low, high]);
                 }
-                Some(Neighbors { sources: all.clone(), destinations: all })
+                Some(NeighborRanks { sources: all.clone(), destinations: all })
             }
             212 => {
                 let mut n = 0 as c_int;
                 mpi!(MPI_Graph_neighbors_count(comm, rank, &raw mut n));
                 let mut all = vec![0 as c_int; n.max(0) as usize];
                 mpi!(MPI_Graph_neighbors(comm, rank, n, all.as_mut_ptr()));
-                Some(Neighbors { sources: all.clone(), destinations: all })
+                Some(NeighborRanks { sources: all.clone(), destinations: all })
             }
             213 => {
                 let (mut ins, mut outs, mut weighted) = (0 as c_int, 0 as c_int, 0 as c_int);
@@ -162,7 +162,7 @@ fn neighbors(comm: usize) -> Option<Neighbors> {
                     destinations.as_mut_ptr(),
                     other.as_mut_ptr()
                 ));
-                Some(Neighbors { sources, destinations })
+                Some(NeighborRanks { sources, destinations })
             }
             _ => None,
         }
