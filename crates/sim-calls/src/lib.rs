@@ -8,7 +8,7 @@
 //!   program ── computes ──▶ MPI_Send ── compute += processor time, call = MPI_Send ──▶ PMPI_Send ── requests ──▶ simulation
 //!                                    ◀─ call = none ──────────────────────────────────
 //! ```
-//! With `WEFT_SIM_CLOCKS=1` the clocks and sleeps of the system follow virtual time, too: [`clocks`].
+//! With `WEFT_SIM_CLOCKS=1` the clocks and sleeps of the system follow virtual time, too (`clocks.rs`).
 
 mod clocks;
 mod counts;
