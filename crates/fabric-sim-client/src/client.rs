@@ -174,7 +174,7 @@ impl SimClient {
         self.owner.slot().clock.load(Relaxed)
     }
 
-    /// Reads the clock for the program, in picoseconds. A reading takes [`READING`], so that a loop until a time ends. Of many
+    /// Reads the clock for the program, in picoseconds. A reading takes 20 ns, so that a loop until a time ends. Of many
     /// readings in a row, each takes a part of the time since the first.
     pub fn read_clock(&self) -> u64 {
         let (first, last) = self.readings.get();
