@@ -68,6 +68,8 @@ pub struct JobHeader {
     pub remote: PathHeader,
     /// Minimum length in bytes of an operation that is worth spreading over rails, plus 1; 0 if the machine file names none.
     pub fragment_min: u64,
+    /// Simulated time over the program's processor time, as the bits of a number; 0 if computing takes no time.
+    pub compute_factor: u64,
     /// 1 if all processes compute with the same arithmetic.
     pub same_arithmetic: u64,
     /// The copy model, as [`CopyModel::words`].
@@ -84,6 +86,7 @@ impl JobHeader {
             local: PathHeader::default(),
             remote: PathHeader::default(),
             fragment_min: 0,
+            compute_factor: 0,
             same_arithmetic: 0,
             model: [0; MODEL],
         }
@@ -154,6 +157,8 @@ pub struct RankSlot {
     pub arena_file: AtomicU64,
     /// Processor time in nanoseconds that the program has taken since the last request.
     pub compute: AtomicU64,
+    /// Time in nanoseconds that the program has slept in virtual time since the last request.
+    pub slept: AtomicU64,
     /// Number of the MPI call that runs, plus 1, by the names of the tracing layer; 0 outside of calls.
     pub call: AtomicU64,
     /// Number of MPI calls so far.

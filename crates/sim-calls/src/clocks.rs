@@ -53,7 +53,9 @@ fn virtual_time(clock: libc::clockid_t) -> Option<u64> {
     });
     let of_day = matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE);
     let origin = origins[usize::from(!of_day)];
-    Some(origin + slot.clock.load(Relaxed) / 1000 + slot.compute.load(Relaxed))
+    // The simulation does not know of this time yet.
+    let computed = slot.compute.load(Relaxed) as f64 * slot::compute_factor();
+    Some(origin + slot.clock.load(Relaxed) / 1000 + slot.slept.load(Relaxed) + computed as u64)
 }
 
 /// Replaces clock_gettime(2).
@@ -119,7 +121,7 @@ fn sleeps_virtually(nanos: u64) -> bool {
     }
     let Some(slot) = slot::own_slot() else { return false };
     slot::add_computing(slot);
-    slot.compute.fetch_add(nanos, Relaxed);
+    slot.slept.fetch_add(nanos, Relaxed);
     true
 }
 

@@ -17,10 +17,17 @@ fn directory() -> Option<&'static PathBuf> {
 static RANK: AtomicUsize = AtomicUsize::new(0);
 static RANKS: AtomicUsize = AtomicUsize::new(0);
 
+static FILE: OnceLock<Option<SlotsFile>> = OnceLock::new();
+
+/// Returns the simulated time over the program's processor time; 0 if computing takes no time.
+pub fn compute_factor() -> f64 {
+    let file = FILE.get().and_then(Option::as_ref);
+    file.map_or(0.0, |file| f64::from_bits(file.header().compute_factor))
+}
+
 /// Returns the slot of this process, once the process has joined the job.
 pub fn own_slot() -> Option<&'static RankSlot> {
     static OWN: AtomicPtr<RankSlot> = AtomicPtr::new(std::ptr::null_mut());
-    static FILE: OnceLock<Option<SlotsFile>> = OnceLock::new();
     static OWNER: AtomicU64 = AtomicU64::new(0);
     let found = OWN.load(Acquire);
     // SAFETY: the pointer leads into the mapped file, which is never unmapped.

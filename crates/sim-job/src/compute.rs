@@ -15,11 +15,16 @@ pub enum ComputeTime {
 }
 
 impl ComputeTime {
+    /// Returns simulated time over measured time.
+    pub(crate) fn factor(self) -> f64 {
+        match self {
+            ComputeTime::None => 0.0,
+            ComputeTime::Measured { factor } => factor,
+        }
+    }
+
     /// Returns the simulated time of measured processor time, in picoseconds.
     pub(crate) fn of(self, nanos: u64) -> Picoseconds {
-        match self {
-            ComputeTime::None => 0,
-            ComputeTime::Measured { factor } => (nanos as f64 * 1000.0 * factor) as Picoseconds,
-        }
+        (nanos as f64 * 1000.0 * self.factor()) as Picoseconds
     }
 }

@@ -122,8 +122,9 @@ impl SimJob<'_> {
         let system = |what| move |error| SimJobFailure::System { what, error };
         let directory = tempfile::Builder::new().prefix("weft-sim.").tempdir_in(memory_folder());
         let directory = directory.map_err(system("a directory for the simulation"))?;
-        let slots = SlotsFile::create(&directory.path().join("ranks"), &header(&cluster, machine))
-            .map_err(system("a file for the simulation"))?;
+        let slots =
+            SlotsFile::create(&directory.path().join("ranks"), &header(&cluster, machine, compute))
+                .map_err(system("a file for the simulation"))?;
         launcher.env(SIMULATION_VARIABLE, directory.path());
         end_with_this_process(launcher);
         let child = launcher.spawn().map_err(system("starting mpiexec"))?;
@@ -324,7 +325,7 @@ fn memory_folder() -> std::path::PathBuf {
 }
 
 /// Returns the facts that the ranks need.
-fn header(cluster: &Cluster, machine: &Machine) -> JobHeader {
+fn header(cluster: &Cluster, machine: &Machine, compute: ComputeTime) -> JobHeader {
     let (ranks, each) = (cluster.size(), machine.ranks_per_node.0);
     let sim = cluster.rank(0);
     let path = |peer: usize| {
@@ -347,6 +348,7 @@ fn header(cluster: &Cluster, machine: &Machine) -> JobHeader {
         local: path(0),
         remote: path(if ranks > each { each } else { 0 }),
         fragment_min: sim.fragment_min().map_or(0, |len| len as u64 + 1),
+        compute_factor: compute.factor().to_bits(),
         same_arithmetic: u64::from(sim.same_arithmetic()),
         model: sim.copies().model().words(),
         ..JobHeader::new()

@@ -102,7 +102,7 @@ impl RankServer {
     /// Carries out the request in `slot`, and stores the reply.
     pub fn serve(&mut self, slot: &RankSlot, account: &mut JobAccount) -> AfterRequest {
         let nanos = slot.compute.swap(0, Relaxed);
-        let computed = self.compute.of(nanos);
+        let computed = self.compute.of(nanos) + slot.slept.swap(0, Relaxed).saturating_mul(1000);
         if computed > 0 {
             self.sim.charge(Work::Compute(computed));
         }
