@@ -18,8 +18,10 @@ use weft_fabric::copies::CopyModel;
 /// Variable that names the directory of the simulation to the ranks of its job.
 pub const SIMULATION_VARIABLE: &str = "WEFT_SIMULATION";
 
-/// First words of the file: "weft sim", and the version of the layout.
-const MAGIC: u64 = 0x0000_0001_7766_7473;
+/// First word of the file: "wfts", and numbers that change with the layout, so that libraries of other versions refuse the file.
+const MAGIC: u64 = 0x7766_7473
+    | (std::mem::offset_of!(RankSlot, payload) as u64) << 32
+    | (size_of::<JobHeader>() as u64) << 48;
 
 /// Maximum payload of a request or reply in bytes: the largest message of the simulated cluster.
 pub const PAYLOAD: usize = 64 << 10;
