@@ -144,7 +144,7 @@ impl SimJob<'_> {
             processes,
             child,
             account: JobAccount::new(ranks),
-            spin: Duration::from_micros(if processors > 1 { 200 } else { 0 }),
+            spin: Duration::from_micros(if processors > 1 { 50 } else { 0 }),
             turns: 0,
             warned: false,
         };
