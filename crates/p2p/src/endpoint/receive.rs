@@ -7,7 +7,6 @@ use crate::matching::{Matched, ProbedMessage};
 use crate::message::{TransferPattern, Want};
 use crate::protocol::eager;
 use crate::request::{RequestId, Status, StatusFlags};
-use std::cell::RefMut;
 use weft_fabric::{ArrivedMessage, Fabric, FabricExt, Fault, RdmaDirection, Sge, Work};
 
 /// Result of [`Endpoint::poll_direct`].
@@ -41,7 +40,8 @@ impl<F: Fabric> Endpoint<F> {
         // The comparison also fails if the message carries credit.
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 == rank.into();
         if !mine {
-            return self.direct_otherwise(state, want, buffer, message);
+            drop(state);
+            return self.direct_otherwise(want, buffer, message);
         }
         let status = eager::deliver(transport, buffer, message.payload, rank, tag);
         fabric.release(message);
@@ -55,13 +55,7 @@ impl<F: Fabric> Endpoint<F> {
     /// Takes a message that is not a plain eager message of the awaited sender. If the awaited message differs only by its signature
     /// mark, it goes straight into `buffer`, too.
     #[cold]
-    fn direct_otherwise(
-        &self,
-        mut state: RefMut<'_, EndpointState>,
-        want: &Want,
-        buffer: Sge,
-        message: ArrivedMessage,
-    ) -> Direct {
+    fn direct_otherwise(&self, want: &Want, buffer: Sge, message: ArrivedMessage) -> Direct {
         let (transport, peer) = (&self.transport, message.peer);
         if let (ReceiveSource::Rank { rank, .. }, Some(tag), Some((head, mark))) =
             (want.source, want.tag, SignatureMark::of_eager(message.head))
@@ -70,12 +64,11 @@ impl<F: Fabric> Endpoint<F> {
             let status = eager::deliver(transport, buffer, message.payload, rank, tag);
             transport.fabric.release(message);
             transport.fabric.charge(Work::Match);
-            let operations = &mut state.operations;
+            let operations = &mut self.state.borrow_mut().operations;
             operations.often.count_received(&status);
             operations.peers.return_credit(transport, peer, status.bytes + status.lost);
             return Direct::Got(Status { flags: StatusFlags::of_mark(mark), ..status });
         }
-        drop(state);
         self.handle(message);
         // The next call of `progress` reports this progress.
         self.unreported_progress.set(true);
