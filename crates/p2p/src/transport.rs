@@ -17,6 +17,8 @@ pub struct Transport<F: Fabric> {
     pub arrivals: Counter,
     pub staging: StagingPool,
     pub rails: RailSet,
+    /// True if the fabric has simulated time, which work must be charged to.
+    pub is_simulated: bool,
 }
 
 impl<F: Fabric> Transport<F> {
@@ -27,7 +29,8 @@ impl<F: Fabric> Transport<F> {
         if let Some(len) = fabric.fragment_min() {
             rails.set_thresholds(Thresholds { write: len, read: len, ..rails.thresholds() });
         }
-        Transport { fabric, limits: Cell::new(limits), arrivals, staging, rails }
+        let is_simulated = fabric.facets().simulated.is_some();
+        Transport { fabric, limits: Cell::new(limits), arrivals, staging, rails, is_simulated }
     }
 
     #[inline(always)]

@@ -175,22 +175,42 @@ pub fn on_credit<F: Fabric>(
 
 // ---- the receiver -------------------------------------------------------------------------------
 
-/// Copies a payload, as far as it fits, into the buffer of a receive. Returns the number of bytes copied.
+/// Copies a payload, as far as it fits, into the buffer of a receive, and charges for it. Returns the number of bytes copied.
 #[inline(always)]
 fn copy_in<F: Fabric>(transport: &Transport<F>, buffer: Sge, payload: Sge) -> usize {
-    let fits = payload.len().min(buffer.len());
-    if payload.len() == buffer.len() {
-        buffer.copy_from(payload);
-    } else if fits > 0 {
-        buffer.part(0, fits).copy_from(payload.part(0, fits));
-    }
+    let fits = copy_fitting(buffer, payload);
     if fits > 0 {
         transport.fabric.charge(Charge::Copy(fits));
     }
     fits
 }
 
-/// Copies a payload into a buffer. Returns the status of the receive.
+/// Copies a payload, as far as it fits, into a buffer. Returns the number of bytes copied.
+#[inline(always)]
+fn copy_fitting(buffer: Sge, payload: Sge) -> usize {
+    let fits = payload.len().min(buffer.len());
+    if payload.len() == buffer.len() {
+        buffer.copy_from(payload);
+    } else if fits > 0 {
+        buffer.part(0, fits).copy_from(payload.part(0, fits));
+    }
+    fits
+}
+
+/// Copies a payload into a buffer, without simulated time. Returns the status of the receive.
+#[inline(always)]
+pub fn deliver_uncharged(buffer: Sge, payload: Sge, rank: u32, tag: Tag) -> Status {
+    let fits = copy_fitting(buffer, payload);
+    Status {
+        source: rank as i32,
+        tag,
+        bytes: fits as u64,
+        lost: (payload.len() - fits) as u64,
+        ..Status::default()
+    }
+}
+
+/// Copies a payload into a buffer, and charges for it. Returns the status of the receive.
 #[inline(always)]
 pub fn deliver<F: Fabric>(
     transport: &Transport<F>,
@@ -199,14 +219,11 @@ pub fn deliver<F: Fabric>(
     rank: u32,
     tag: Tag,
 ) -> Status {
-    let fits = copy_in(transport, buffer, payload);
-    Status {
-        source: rank as i32,
-        tag,
-        bytes: fits as u64,
-        lost: (payload.len() - fits) as u64,
-        ..Status::default()
+    let status = deliver_uncharged(buffer, payload, rank, tag);
+    if status.bytes > 0 {
+        transport.fabric.charge(Charge::Copy(status.bytes as usize));
     }
+    status
 }
 
 /// Completes a posted receive with an eager message that carries no credit. Returns the length of the payload. Returns `None` and
