@@ -28,7 +28,7 @@ impl<F: Fabric> Endpoint<F> {
     #[inline(always)]
     pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
         if self.transport.is_simulated {
-            return self.poll_simulated(want, buffer);
+            return self.poll_simulated(*want, buffer);
         }
         self.take_direct::<false>(want, buffer)
     }
@@ -36,8 +36,8 @@ impl<F: Fabric> Endpoint<F> {
     /// Looks as [`Endpoint::poll_direct`] does, in simulated time. This function is separate, so that a real receive saves no registers
     /// for calls of the simulation.
     #[inline(never)]
-    fn poll_simulated(&self, want: &Want, buffer: Sge) -> Direct {
-        self.take_direct::<true>(want, buffer)
+    fn poll_simulated(&self, want: Want, buffer: Sge) -> Direct {
+        self.take_direct::<true>(&want, buffer)
     }
 
     /// Looks once for a message, and takes it. `CHARGES`: the work takes simulated time.
@@ -57,7 +57,8 @@ impl<F: Fabric> Endpoint<F> {
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 == rank.into();
         if !mine {
             drop(state);
-            return self.direct_otherwise(want, buffer, message);
+            // By value, so that what is awaited need not lie in memory on the usual way.
+            return self.direct_otherwise(*want, buffer, message);
         }
         let payload = message.payload;
         let status = match CHARGES {
@@ -77,7 +78,7 @@ impl<F: Fabric> Endpoint<F> {
     /// Takes a message that is not a plain eager message of the awaited sender. If the awaited message differs only by its signature
     /// mark, it goes straight into `buffer`, too.
     #[cold]
-    fn direct_otherwise(&self, want: &Want, buffer: Sge, message: ArrivedMessage) -> Direct {
+    fn direct_otherwise(&self, want: Want, buffer: Sge, message: ArrivedMessage) -> Direct {
         let (transport, peer) = (&self.transport, message.peer);
         if let (ReceiveSource::Rank { rank, .. }, Some(tag), Some((head, mark))) =
             (want.source, want.tag, SignatureMark::of_eager(message.head))
