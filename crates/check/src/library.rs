@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use weft_client::ClientFunction;
 
 /// Names of the library of the standard ABI, as programs load it.
 const LIBRARY: &CStr = c"libmpi_abi.so.1";
@@ -88,15 +88,12 @@ pub fn address(name: &CStr) -> usize {
 }
 
 /// A function of the library, which is looked up once.
-pub struct LibraryFunction {
-    name: &'static CStr,
-    address: AtomicUsize,
-}
+pub struct LibraryFunction(ClientFunction);
 
 impl LibraryFunction {
     /// Names a function. The name begins with `PMPI_`.
     pub const fn new(name: &'static CStr) -> LibraryFunction {
-        LibraryFunction { name, address: AtomicUsize::new(0) }
+        LibraryFunction(ClientFunction::new(name))
     }
 
     /// Calls the function.
@@ -104,13 +101,8 @@ impl LibraryFunction {
     /// # Safety
     /// The arguments meet the function's preconditions, and their number is right.
     pub unsafe fn call(&self, arguments: &[usize]) -> c_int {
-        let mut function = self.address.load(Ordering::Relaxed);
-        if function == 0 {
-            function = address(self.name);
-            self.address.store(function, Ordering::Relaxed);
-        }
         // SAFETY: the caller promises it.
-        unsafe { weft_client::call(function, arguments) as c_int }
+        unsafe { weft_client::call(self.0.address(address), arguments) as c_int }
     }
 }
 

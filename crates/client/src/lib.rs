@@ -3,6 +3,35 @@
 
 #![warn(missing_docs)]
 
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A function of a library, by its name, which is looked up once.
+pub struct ClientFunction {
+    name: &'static CStr,
+    address: AtomicUsize,
+}
+
+impl ClientFunction {
+    /// Names a function.
+    pub const fn new(name: &'static CStr) -> ClientFunction {
+        ClientFunction { name, address: AtomicUsize::new(0) }
+    }
+
+    /// Returns the address of the function. The first call finds it with `find`, which does not return 0.
+    #[inline]
+    pub fn address(&self, find: impl FnOnce(&CStr) -> usize) -> usize {
+        match self.address.load(Ordering::Relaxed) {
+            0 => {
+                let found = find(self.name);
+                self.address.store(found, Ordering::Relaxed);
+                found
+            }
+            address => address,
+        }
+    }
+}
+
 /// A loaded library.
 pub struct ClientLibrary(libloading::Library);
 

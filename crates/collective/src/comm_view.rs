@@ -222,6 +222,10 @@ impl<F: Fabric> CommView<F> {
         }
         match self.endpoint.poll_direct(&self.want(from), data) {
             Direct::Got(status) => Some(exactly(from, data.len(), status)),
+            Direct::Marked => match self.endpoint.take_marked(&self.want(from), data) {
+                Direct::Got(status) => Some(exactly(from, data.len(), status)),
+                _ => None,
+            },
             Direct::Nothing | Direct::Post | Direct::Other => None,
         }
     }

@@ -166,7 +166,9 @@ impl Fabric for SimClient {
     }
 
     fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
-        if self.owner.slot().messages.load(Relaxed) == 0 {
+        // A blocking receive that awaits one peer takes no simulated time for its work. So it finds nothing and posts a receive, whose
+        // work is charged when the message is taken in a round of progress.
+        if from.is_some() || self.owner.slot().messages.load(Relaxed) == 0 {
             return None;
         }
         let mut reply = self.ask(SimRequest::Receive { from });

@@ -163,8 +163,6 @@ pub struct RankSlot {
     pub slept: AtomicU64,
     /// Number of the MPI call that runs, plus 1, by the names of the tracing layer; 0 outside of calls.
     pub call: AtomicU64,
-    /// Number of MPI calls so far.
-    pub calls: AtomicU64,
     /// Fault of the rank: 0, or the lost peer plus 1, or `u64::MAX` for another fault.
     pub fault: AtomicU64,
     /// The request, then the reply.

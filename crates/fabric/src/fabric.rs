@@ -85,9 +85,9 @@ pub trait Fabric: 'static {
     /// [`Capabilities::inline_max`] bytes is copied at once and is never `Later`.
     fn send(&self, peer: usize, head: Head, payload: Sge, done: Completion) -> PostOutcome;
 
-    /// Returns the next message that has arrived, from `from` only or from any peer. Never blocks, and makes no progress. A
-    /// caller that takes messages in a loop must also call [`Fabric::progress`], because otherwise messages of other networks do
-    /// not move.
+    /// Returns the next message that has arrived, from `from` only or from any peer. Never blocks, and makes no progress. A fabric may
+    /// keep messages for callers that take from any peer. A caller that takes messages in a loop must also call
+    /// [`Fabric::progress`], because otherwise messages of other networks do not move.
     fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage>;
 
     /// Gives the buffer of a received message back to the fabric.

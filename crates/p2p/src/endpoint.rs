@@ -52,6 +52,8 @@ pub struct Endpoint<F: Fabric> {
     helper_pending: Cell<bool>,
     /// True if progress was made that no call of [`Endpoint::progress`] has reported yet.
     unreported_progress: Cell<bool>,
+    /// A message with a signature mark that [`Endpoint::poll_direct`] has put aside.
+    marked: Cell<Option<ArrivedMessage>>,
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -69,6 +71,7 @@ impl<F: Fabric> Endpoint<F> {
             next_immediate: Cell::new(1),
             helper_pending: Cell::new(false),
             unreported_progress: Cell::new(false),
+            marked: Cell::new(None),
         }
     }
 

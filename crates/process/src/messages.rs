@@ -161,7 +161,7 @@ impl<F: Fabric> Comm<F> {
         let endpoint = self.engine.endpoint();
         let mut left = None;
         loop {
-            match endpoint.poll_direct(&want, data) {
+            match endpoint.poll_uncharged(&want, data) {
                 Direct::Got(status) if status.lost == 0 => return Ok(status),
                 Direct::Got(status) => return Err(truncated(&status)),
                 Direct::Nothing => {
@@ -179,14 +179,34 @@ impl<F: Fabric> Comm<F> {
                     }
                 }
                 Direct::Post => break,
+                Direct::Marked => return self.recv_marked(outside, want, data),
                 Direct::Other => {
                     self.engine.wake_siblings();
                     break;
                 }
             }
         }
-        let id = endpoint.irecv(&want, data);
+        self.recv_posted(outside, want, data)
+    }
+
+    /// Posts a receive and waits for it. This function is separate, so that a message that has arrived saves no registers for it.
+    #[inline(never)]
+    fn recv_posted(&self, outside: &dyn WaitHooks, want: Want, data: Sge) -> Result<Status, Error> {
+        let id = self.engine.endpoint().irecv(&want, data);
         self.finish(outside, Active::Receive { id, unpack: None })
+    }
+
+    /// Receives after a message with a signature mark was put aside, which may be the awaited message.
+    #[cold]
+    fn recv_marked(&self, outside: &dyn WaitHooks, want: Want, data: Sge) -> Result<Status, Error> {
+        match self.engine.endpoint().take_marked(&want, data) {
+            Direct::Got(status) if status.lost == 0 => Ok(status),
+            Direct::Got(status) => Err(truncated(&status)),
+            _ => {
+                self.engine.wake_siblings();
+                self.recv_posted(outside, want, data)
+            }
+        }
     }
 
     /// Returns the number of polls on the fast path. If other threads wait for the lock, the number is 1, because only the wait

@@ -4,15 +4,16 @@
 //! has not been told yet. A sleep is computing of its length. Before the process has joined the job, and for clocks of processor time,
 //! the system answers.
 
-use crate::library::NextFunction;
+use crate::library::find_next;
 use crate::slot;
 use std::ffi::{c_int, c_uint};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
+use weft_client::ClientFunction;
 
-static CLOCK_GETTIME: NextFunction = NextFunction::new(c"clock_gettime");
-static GETTIMEOFDAY: NextFunction = NextFunction::new(c"gettimeofday");
-static NANOSLEEP: NextFunction = NextFunction::new(c"nanosleep");
+static CLOCK_GETTIME: ClientFunction = ClientFunction::new(c"clock_gettime");
+static GETTIMEOFDAY: ClientFunction = ClientFunction::new(c"gettimeofday");
+static NANOSLEEP: ClientFunction = ClientFunction::new(c"nanosleep");
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -75,7 +76,7 @@ pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::
             0
         }
         None => {
-            let next = CLOCK_GETTIME.next_address();
+            let next = CLOCK_GETTIME.address(find_next);
             // SAFETY: the address is that of the C library's function of this type.
             unsafe {
                 let next: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
@@ -103,7 +104,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut libc:
             0
         }
         _ => {
-            let next = GETTIMEOFDAY.next_address();
+            let next = GETTIMEOFDAY.address(find_next);
             // SAFETY: the address is that of the C library's function of this type.
             unsafe {
                 let next: unsafe extern "C" fn(*mut libc::timeval, *mut libc::c_void) -> c_int =
@@ -140,7 +141,7 @@ pub unsafe extern "C" fn nanosleep(
     if sleeps_virtually(nanos) {
         return 0;
     }
-    let next = NANOSLEEP.next_address();
+    let next = NANOSLEEP.address(find_next);
     // SAFETY: the address is that of the C library's function of this type.
     unsafe {
         let next: unsafe extern "C" fn(*const libc::timespec, *mut libc::timespec) -> c_int =

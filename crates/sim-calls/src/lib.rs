@@ -24,13 +24,13 @@ macro_rules! entry_point {
         /// The program keeps MPI's rules for its arguments.
         #[unsafe(no_mangle)]
         pub unsafe extern "C-unwind" fn $name($($argument: usize),*) -> $result {
-            static ADDRESS: $crate::library::NextFunction = $crate::library::NextFunction::new($pmpi);
+            static ADDRESS: weft_client::ClientFunction = weft_client::ClientFunction::new($pmpi);
             let call = $crate::slot::TracedCall::begin($index);
             // SAFETY: the library's function has these parameters. Each is an integer or a pointer, which the caller passed in the
             // same register or place.
             let result = unsafe {
                 let function: unsafe extern "C-unwind" fn($(entry_point!(@type $argument)),*) -> $result =
-                    std::mem::transmute(ADDRESS.address());
+                    std::mem::transmute(ADDRESS.address($crate::library::find));
                 function($($argument),*)
             };
             call.end();

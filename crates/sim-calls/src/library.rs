@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_void};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Libraries that a program may have loaded: those of the older ABIs, and the standard's.
 const LIBRARIES: [&CStr; 3] = [c"libmpi.so.12", c"libmpi.so.40", c"libmpi_abi.so.1"];
@@ -21,7 +20,7 @@ fn library() -> *mut c_void {
 }
 
 /// Returns the address of a function of the program's MPI library.
-fn find(name: &CStr) -> usize {
+pub fn find(name: &CStr) -> usize {
     let library = library();
     let handle = if library.is_null() { libc::RTLD_NEXT } else { library };
     // SAFETY: the handle is valid, and the name a string.
@@ -33,37 +32,8 @@ fn find(name: &CStr) -> usize {
     address as usize
 }
 
-/// A function of a library below, which is looked up once.
-pub struct NextFunction {
-    name: &'static CStr,
-    address: AtomicUsize,
-}
-
-impl NextFunction {
-    /// Names a function.
-    pub const fn new(name: &'static CStr) -> NextFunction {
-        NextFunction { name, address: AtomicUsize::new(0) }
-    }
-
-    /// Returns the address of the function of the MPI library.
-    pub fn address(&self) -> usize {
-        self.address_by(find)
-    }
-
-    /// Returns the address of the function of the C library, which this library hides.
-    pub fn next_address(&self) -> usize {
-        self.address_by(|name| {
-            // SAFETY: the name is a string.
-            unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
-        })
-    }
-
-    fn address_by(&self, find: impl Fn(&CStr) -> usize) -> usize {
-        let mut address = self.address.load(Ordering::Relaxed);
-        if address == 0 {
-            address = find(self.name);
-            self.address.store(address, Ordering::Relaxed);
-        }
-        address
-    }
+/// Returns the address of a function of the C library, which this library hides.
+pub fn find_next(name: &CStr) -> usize {
+    // SAFETY: the name is a string.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) as usize }
 }

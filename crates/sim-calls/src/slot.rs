@@ -112,7 +112,6 @@ impl TracedCall {
         if outermost && let Some(slot) = own_slot() {
             add_computing(slot);
             slot.call.store(index + 1, Relaxed);
-            slot.calls.fetch_add(1, Relaxed);
             is_counted = true;
             count(index);
         }

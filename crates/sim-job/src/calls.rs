@@ -17,7 +17,6 @@ pub fn enter_counts(directory: &Path, columns: usize, account: &mut JobAccount) 
     }
     let rows = bytes.chunks_exact(columns * size_of::<u64>());
     for (rank, row) in account.ranks.iter_mut().zip(rows) {
-        rank.calls.values_mut().for_each(|call| call.calls = 0);
         for (index, word) in row.chunks_exact(size_of::<u64>()).enumerate() {
             let count = u64::from_ne_bytes(word.try_into().expect("8 bytes"));
             if count > 0 {

@@ -28,8 +28,6 @@ pub struct RankServer {
     pub sim: Sim,
     processes: Rc<ProcessAccess>,
     compute: ComputeTime,
-    /// Number of calls at the last request, and the call in which the rank was.
-    calls: u64,
     /// True once the rank has left.
     pub ended: bool,
     /// Clock at the last request.
@@ -48,7 +46,6 @@ impl RankServer {
             sim,
             processes,
             compute,
-            calls: 0,
             ended: false,
             seen: 0,
             turn_start: 0,
@@ -92,10 +89,6 @@ impl RankServer {
         let (rank, call) = (self.sim.rank(), slot.call.load(Relaxed));
         let inside = (clock - self.seen).saturating_sub(computed);
         account.busy(rank, call, computed, inside, clock);
-        let calls = slot.calls.load(Relaxed);
-        account.ranks[rank].calls.entry(call).or_default().calls +=
-            calls.saturating_sub(self.calls);
-        self.calls = calls;
         self.seen = clock;
     }
 

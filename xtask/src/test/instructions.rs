@@ -18,7 +18,7 @@ const BOUNDS: [(&str, &[&str], u64, u64); 7] = [
     ("window_dup", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], MESSAGES, 1050),
     ("both", &["MPI_Isend", "MPI_Irecv", "MPI_Waitall"], 2 * MESSAGES, 1000),
     ("blocking", &["MPI_Send"], ROUNDS, 367 + FIRST),
-    ("blocking", &["MPI_Recv"], ROUNDS, 418 + FIRST),
+    ("blocking", &["MPI_Recv"], ROUNDS, 404 + FIRST),
     ("allreduce", &["sum_last"], ROUNDS, 1701 + FIRST),
     ("put", &["MPI_Put"], 2 * ROUNDS, 137 + FIRST),
 ];

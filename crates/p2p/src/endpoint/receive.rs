@@ -20,6 +20,8 @@ pub enum Direct {
     Post,
     /// Another message arrived and was handled. Another thread may wait for this message. The receive must be posted.
     Other,
+    /// A message with a signature mark was put aside. The caller must call [`Endpoint::take_marked`] next.
+    Marked,
 }
 
 impl<F: Fabric> Endpoint<F> {
@@ -27,10 +29,10 @@ impl<F: Fabric> Endpoint<F> {
     /// request. If any receive is posted or any message is unexpected, returns [`Direct::Post`].
     #[inline(always)]
     pub fn poll_direct(&self, want: &Want, buffer: Sge) -> Direct {
-        if self.transport.is_simulated {
-            return self.poll_simulated(*want, buffer);
+        match self.transport.is_simulated {
+            true => self.poll_simulated(*want, buffer),
+            false => self.poll_uncharged(want, buffer),
         }
-        self.take_direct::<false>(want, buffer)
     }
 
     /// Looks as [`Endpoint::poll_direct`] does, in simulated time. This function is separate, so that a real receive saves no registers
@@ -38,6 +40,13 @@ impl<F: Fabric> Endpoint<F> {
     #[inline(never)]
     fn poll_simulated(&self, want: Want, buffer: Sge) -> Direct {
         self.take_direct::<true>(&want, buffer)
+    }
+
+    /// Looks as [`Endpoint::poll_direct`] does, but the work takes no simulated time. For blocking receives of real processes: the fabric
+    /// of a process in virtual time gives them no message.
+    #[inline(always)]
+    pub fn poll_uncharged(&self, want: &Want, buffer: Sge) -> Direct {
+        self.take_direct::<false>(want, buffer)
     }
 
     /// Looks once for a message, and takes it. `CHARGES`: the work takes simulated time.
@@ -57,8 +66,7 @@ impl<F: Fabric> Endpoint<F> {
         let mine = word0 == eager_word(tag) && word1 == want.context.0 && word2 == rank.into();
         if !mine {
             drop(state);
-            // By value, so that what is awaited need not lie in memory on the usual way.
-            return self.direct_otherwise(*want, buffer, message);
+            return self.direct_otherwise(message);
         }
         let payload = message.payload;
         let status = match CHARGES {
@@ -75,10 +83,26 @@ impl<F: Fabric> Endpoint<F> {
         Direct::Got(status)
     }
 
-    /// Takes a message that is not a plain eager message of the awaited sender. If the awaited message differs only by its signature
-    /// mark, it goes straight into `buffer`, too.
+    /// Handles a message that is not a plain eager message of the awaited sender. A message with a signature mark may be the awaited
+    /// message, so it is put aside for [`Endpoint::take_marked`]. Only the message is passed, so that nothing else has to be kept for
+    /// this function on the usual way.
     #[cold]
-    fn direct_otherwise(&self, want: Want, buffer: Sge, message: ArrivedMessage) -> Direct {
+    fn direct_otherwise(&self, message: ArrivedMessage) -> Direct {
+        if SignatureMark::of_eager(message.head).is_some() {
+            self.marked.set(Some(message));
+            return Direct::Marked;
+        }
+        self.handle(message);
+        // The next call of `progress` reports this progress.
+        self.unreported_progress.set(true);
+        Direct::Other
+    }
+
+    /// Takes the message for which [`Endpoint::poll_direct`] has just returned [`Direct::Marked`], straight into `buffer` if it is the
+    /// awaited message.
+    #[cold]
+    pub fn take_marked(&self, want: &Want, buffer: Sge) -> Direct {
+        let Some(message) = self.marked.take() else { return Direct::Post };
         let (transport, peer) = (&self.transport, message.peer);
         if let (ReceiveSource::Rank { rank, .. }, Some(tag), Some((head, mark))) =
             (want.source, want.tag, SignatureMark::of_eager(message.head))
@@ -93,7 +117,6 @@ impl<F: Fabric> Endpoint<F> {
             return Direct::Got(Status { flags: StatusFlags::of_mark(mark), ..status });
         }
         self.handle(message);
-        // The next call of `progress` reports this progress.
         self.unreported_progress.set(true);
         Direct::Other
     }

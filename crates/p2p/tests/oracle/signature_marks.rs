@@ -73,6 +73,7 @@ fn receive<F: Fabric>(rank: &TestRank<F>, len: usize, posting: PostingTime) -> (
             signal(rank, 0);
             match rank.until(|| match rank.endpoint().poll_direct(&want, into.sge()) {
                 Direct::Nothing => None,
+                Direct::Marked => Some(rank.endpoint().take_marked(&want, into.sge())),
                 other => Some(other),
             }) {
                 Direct::Got(status) => status,

@@ -240,6 +240,7 @@ impl Traffic {
                         match endpoint.poll_direct(&want, into.sge()) {
                             Direct::Got(status) => Some(Ok(status)),
                             Direct::Nothing => None,
+                            Direct::Marked => panic!("nobody sends marks"),
                             Direct::Post | Direct::Other => Some(Err(rank.irecv(&want, &into))),
                         }
                     });
