@@ -1,6 +1,7 @@
 // ranks: 1 2 3 4 5 7 8
 // env: | WEFT_BARRIER=MPI-PE WEFT_ALLREDUCE=MPI-GB | WEFT_BARRIER=MPI-DS WEFT_ALLREDUCE=MPI-PE WEFT_CMA=0 WEFT_EAGER=1000 | WEFT_PROGRESS=handover WEFT_EAGER=64 | WEFT_CACHES=far
 // says: correct
+// sim-args: 1
 //
 // Every collective operation, blocking, nonblocking and persistent, from every root, in place and
 // not, against answers that each rank computes alone. With a number, from so many roots, the last.

@@ -9,8 +9,8 @@ pub struct BenchArgs {
     /// barrier, bcast, reduce, allreduce, gather, scatter, scatterv, allgather, alltoall, alltoallv, reduce_scatter_block, scan,
     /// put_flush, put_lock, put_pscw, put_fence, get_flush, get_lock, get_pscw, get_fence, accumulate_char, accumulate_double,
     /// put_window, get_window, put_bidirectional, put_get_interleaved, overlap_put, overlap_receiver, overlap_sender, fence_empty,
-    /// fence_put, fence_neighbors, halo_onesided, halo_twosided, halo_threads, stencil_overlap, cannon, cannon_threads, sweeps, hash_onesided,
-    /// hash_twosided, idle, pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
+    /// fence_put, fence_neighbors, halo_onesided, halo_twosided, halo_threads, stencil_overlap, cannon, cannon_threads, cg, sweeps,
+    /// hash_onesided, hash_twosided, idle, pack_vector, pack_nested, pack_indexed, pack_struct, reduce_local.
     pub(super) benchmarks: Vec<String>,
     /// Only collective operations, at many sizes on 2, 4 and 8 ranks, and a table of ratios.
     #[arg(long)]
@@ -22,6 +22,11 @@ pub struct BenchArgs {
     /// The cost of the checking mode (mpiexec -check): latency at 8 bytes and bandwidth at 1 MiB, without peers.
     #[arg(long, conflicts_with_all = ["benchmarks", "matrix", "rows", "files", "cold", "cliffs", "progress", "variant", "cable", "hosts", "no_weft", "peer", "make_peers"])]
     pub(super) check: bool,
+    /// Measured times beside the times that `weft sim run` predicts: latency, allreduce, alltoall, halo_twosided and cg on 2 ranks,
+    /// or the named benchmarks. A machine file is fitted first (`weft sim fit`) to this host, or with --hosts 2 to two hosts. 5 rounds
+    /// by default.
+    #[arg(long, conflicts_with_all = ["matrix", "rows", "check", "files", "cold", "cliffs", "progress", "variant", "cable", "no_weft", "peer", "make_peers", "quickest"])]
+    pub(super) prediction: bool,
     /// Files compared with ROMIO and OMPIO, on tmpfs (/dev/shm) and on disk (/var/tmp): contiguous blocks, strided pieces
     /// collectively and by each rank independently, many small accesses, the shared pointer, opening and closing. Prints a table of
     /// ratios, and writes all measurements to table.txt and bench.svg. With all programs and 7 rounds or more, also writes

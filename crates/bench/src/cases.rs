@@ -1,12 +1,14 @@
 //! The cases of each kind of table.
 
 use super::plan::BenchCase;
-use super::{BenchArgs, checking, cold, files, hosts, plan, rows};
+use super::{BenchArgs, checking, cold, files, hosts, plan, prediction, rows};
 
 /// Returns the cases of the requested table and benchmarks. An unknown benchmark is an error.
 pub fn requested(args: &BenchArgs) -> Result<Vec<BenchCase>, String> {
     let (asked, seconds) = (&args.benchmarks, args.seconds);
-    if let Some(hosts) = args.hosts {
+    if args.prediction {
+        prediction::cases(args)
+    } else if let Some(hosts) = args.hosts {
         hosts::cases(args, hosts.into())
     } else if args.matrix {
         plan::matrix(asked, seconds)

@@ -3,11 +3,12 @@
 
 use super::library::BenchLibrary;
 use super::limits::{self, OneWayLimits};
+use super::output::save;
 use super::plan::BenchCase;
 use super::plot::{self, Panel};
 use super::results::{BenchRow, Results};
 use super::table::{align, figure};
-use super::{BenchArgs, PATIENCE, Session, machine, save};
+use super::{BenchArgs, PATIENCE, Session, machine};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::path::PathBuf;

@@ -3,10 +3,11 @@
 use super::job::BenchJob;
 use super::library::BenchLibrary;
 use super::library_kind::LibraryKind;
+use super::output::save;
 use super::plan::BenchCase;
 use super::ratios;
 use super::results::Results;
-use super::{BenchArgs, plot, root, save};
+use super::{BenchArgs, plot, root};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;

@@ -40,6 +40,16 @@ impl Hosts {
         Ok(Hosts { names, agent: told("WEFT_RSH")? })
     }
 
+    /// Returns the number of hosts.
+    pub fn count(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Returns the names of the hosts, and the command that starts a command on another host.
+    pub fn reach(&self) -> (String, &str) {
+        (self.names.join(","), &self.agent)
+    }
+
     /// Returns a job with the same number of ranks on each host.
     pub fn launch(&self, library: &BenchLibrary, program: &Path, case: &BenchCase) -> BenchJob {
         let each = case.ranks / self.names.len();

@@ -19,6 +19,8 @@ pub struct BenchLibrary {
     pub folder: String,
     /// Variables that this column sets. Empty for the library with its defaults.
     pub settings: Vec<(String, String)>,
+    /// Machine file of a column whose programs run in virtual time.
+    pub machine: Option<PathBuf>,
 }
 
 impl BenchLibrary {
@@ -47,7 +49,7 @@ impl BenchLibrary {
         BenchLibrary { name: format!("{} {label}", self.folder), settings, ..self.clone() }
     }
 
-    fn tool(&self, name: &str) -> PathBuf {
+    pub fn tool(&self, name: &str) -> PathBuf {
         self.prefix.join("bin").join(name)
     }
 

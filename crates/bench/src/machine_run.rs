@@ -3,7 +3,7 @@
 
 use super::cable::Cable;
 use super::library::BenchLibrary;
-use super::save;
+use super::output::save;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Programs to run, with their numbers of ranks and their sizes.
 
 /// Available benchmarks, in the order of the table.
-pub const NAMES: [&str; 53] = [
+pub const NAMES: [&str; 54] = [
     "latency",
     "bandwidth",
     "bidirectional",
@@ -46,6 +46,7 @@ pub const NAMES: [&str; 53] = [
     "stencil_overlap",
     "cannon",
     "cannon_threads",
+    "cg",
     "sweeps",
     "hash_onesided",
     "hash_twosided",
@@ -184,6 +185,7 @@ fn runs(program: &str) -> &'static [Run] {
         "stencil_overlap" => &[(2, false, "512,4K,16K", 2.0), (4, false, "512,4K", 5.0)],
         // The sizes are the dimension of a matrix, or the number of points on an edge of a cell. The number of ranks is a square.
         "cannon" | "cannon_threads" => &[(4, false, "128,256,512", 2.5)],
+        "cg" => &[(2, false, "64,256,512", 2.0), (4, false, "64,256", 2.5)],
         "sweeps" => &[(4, false, "16,32,64", 2.5)],
         "hash_onesided" | "hash_twosided" => &[(2, false, "64K,1M", 1.0), (4, false, "64K", 2.5)],
         rma if rma.starts_with("put_") || rma.starts_with("get_") => {

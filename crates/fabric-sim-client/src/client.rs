@@ -1,6 +1,7 @@
 //! The rank's side of the slot: requests, collected charges, counters that advanced.
 
 use crate::arena::{PeerArena, RankArena};
+use crate::clock_readings::ClockReadings;
 use crate::request::{SimRequest, SlotWords};
 use crate::slot::{JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SlotsFile};
 use crate::turn::TurnSide;
@@ -31,12 +32,6 @@ impl std::error::Error for ClientFailure {}
 
 /// Bit of a counter in a reply that marks an immediate.
 pub(crate) const IMMEDIATE: u64 = 1 << 32;
-
-/// Time in picoseconds that a program needs to read the clock.
-const READING: u64 = 20_000;
-
-/// Number of readings of the clock in a row until the time of a reading doubles, roughly.
-const READINGS: u64 = 64;
 
 /// The place in the slots file, which the sleeper shares.
 pub(crate) struct SlotOwner {
@@ -103,8 +98,8 @@ pub struct SimClient {
     peers: RefCell<HashMap<usize, Option<PeerArena>>>,
     groups: RefCell<HashMap<usize, Option<ProcessorGroups>>>,
     failed: Cell<bool>,
-    /// Clock at the first and after the last of the readings that the program has made in a row.
-    readings: Cell<(u64, u64)>,
+    /// Readings of the clock by the program.
+    readings: Cell<ClockReadings>,
 }
 
 impl SimClient {
@@ -174,15 +169,13 @@ impl SimClient {
         self.owner.slot().clock.load(Relaxed)
     }
 
-    /// Reads the clock for the program, in picoseconds. A reading takes 20 ns, so that a loop until a time ends. Of many
-    /// readings in a row, each takes a part of the time since the first.
+    /// Reads the clock for the program, in picoseconds. The reading takes time ([`ClockReadings`]).
     pub fn read_clock(&self) -> u64 {
-        let (first, last) = self.readings.get();
-        let before = self.owner.slot().clock.load(Relaxed);
-        let first = if last == before { first } else { before };
-        self.charge_now(Work::Compute(READING.max((before - first) / READINGS)));
+        let mut readings = self.readings.get();
+        self.charge_now(Work::Compute(readings.next(self.owner.slot().clock.load(Relaxed))));
         let clock = self.clock();
-        self.readings.set((first, clock));
+        readings.end(clock);
+        self.readings.set(readings);
         clock
     }
 

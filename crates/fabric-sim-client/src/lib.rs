@@ -16,6 +16,7 @@
 //! | `request` | requests and replies as words |
 //! | `client` | the rank's side: requests, charges, counters |
 //! | `fabric` | the traits of a fabric, over `client` |
+//! | `clock_readings` | time that a program takes to read the clock |
 //! | `arena` | memory that peers of the simulated node may map |
 //!
 //! The processor time that the program takes between MPI calls is no matter of this crate: a layer above MPI adds it to
@@ -25,12 +26,14 @@
 
 mod arena;
 mod client;
+mod clock_readings;
 mod fabric;
 mod request;
 mod slot;
 mod turn;
 
 pub use client::{ClientFailure, SimClient};
+pub use clock_readings::ClockReadings;
 pub use request::{SimRequest, SlotWords, WriteEnd};
 pub use slot::{
     Charge, JobHeader, MOST_ADVANCES, PAYLOAD, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile,

@@ -1,15 +1,17 @@
 //! Clocks and sleeps of the system in virtual time, if `WEFT_SIM_CLOCKS` is 1.
 //!
 //! A clock shows the real time at which the process first looked, plus the rank's virtual time, plus the computing that the simulation
-//! has not been told yet. A sleep is computing of its length. Before the process has joined the job, and for clocks of processor time,
-//! the system answers.
+//! has not been told yet. A sleep is computing of its length. If computing takes no time, a reading takes the time of a reading by
+//! MPI_Wtime. Before the process has joined the job, and for clocks of processor time, the system answers.
 
 use crate::library::find_next;
 use crate::slot;
+use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::Relaxed;
 use weft_client::ClientFunction;
+use weft_fabric_sim_client::{ClockReadings, RankSlot};
 
 static CLOCK_GETTIME: ClientFunction = ClientFunction::new(c"clock_gettime");
 static GETTIMEOFDAY: ClientFunction = ClientFunction::new(c"gettimeofday");
@@ -54,9 +56,24 @@ fn virtual_time(clock: libc::clockid_t) -> Option<u64> {
     });
     let of_day = matches!(clock, libc::CLOCK_REALTIME | libc::CLOCK_REALTIME_COARSE);
     let origin = origins[usize::from(!of_day)];
+    if slot::compute_factor() == 0.0 {
+        take_time(slot);
+    }
     // The simulation does not know of this time yet.
     let computed = slot.compute.load(Relaxed) as f64 * slot::compute_factor();
     Some(origin + slot.clock.load(Relaxed) / 1000 + slot.slept.load(Relaxed) + computed as u64)
+}
+
+/// Lets the time of a reading pass.
+fn take_time(slot: &RankSlot) {
+    thread_local! {
+        static READINGS: Cell<ClockReadings> = const { Cell::new(ClockReadings::new()) };
+    }
+    let now = || slot.clock.load(Relaxed) + slot.slept.load(Relaxed) * 1000;
+    let mut readings = READINGS.get();
+    slot.slept.fetch_add(readings.next(now()) / 1000, Relaxed);
+    readings.end(now());
+    READINGS.set(readings);
 }
 
 /// Replaces clock_gettime(2).

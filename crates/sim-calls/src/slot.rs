@@ -68,11 +68,24 @@ pub fn processor_time() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
+/// Number of readings of the processor time from which the quickest is taken.
+const READINGS: usize = 100;
+
 thread_local! {
     /// Processor time at the end of the thread's last call; 0 before its first call.
     static LAST: Cell<u64> = const { Cell::new(0) };
     /// Number of calls in which the thread is: a callback of the library may call MPI again.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Returns the time between two readings of the processor time with nothing between them, in nanoseconds.
+fn time_of_reading() -> u64 {
+    static TIME: OnceLock<u64> = OnceLock::new();
+    let between = |_| {
+        let first = processor_time();
+        processor_time().saturating_sub(first)
+    };
+    *TIME.get_or_init(|| (0..READINGS).map(between).min().unwrap_or(0))
 }
 
 /// Adds the thread's computing since its last call to the slot.
@@ -81,7 +94,8 @@ pub fn add_computing(slot: &RankSlot) {
     let now = processor_time();
     LAST.set(now);
     if last > 0 && DEPTH.get() == 0 {
-        slot.compute.fetch_add(now.saturating_sub(last), Relaxed);
+        let computed = now.saturating_sub(last).saturating_sub(time_of_reading());
+        slot.compute.fetch_add(computed, Relaxed);
     }
 }
 

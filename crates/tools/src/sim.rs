@@ -6,12 +6,14 @@
 //!   Study      which runs make the table                           study
 //!   measure    one run in virtual time                             measure
 //!   table      rows and columns, and the CSV file                  table
-//!   run        any MPI program on a simulated machine          run
+//!   fit        a machine file, fitted to measurements                 fit
+//!   run        any MPI program on a simulated machine                 run
 //!   timeline   one run as an SVG: lanes, activities, messages         timeline
 //! ```
 
 mod arguments;
 mod failure;
+pub mod fit;
 pub mod measure;
 mod numbers;
 mod output_file;
@@ -90,6 +92,8 @@ pub struct SimArgs {
 /// Simulations of other things than patterns.
 #[derive(Subcommand, Debug)]
 pub enum SimAction {
+    /// Write a machine file of this host, or of two hosts and their network, fitted to measurements.
+    Fit(fit::FitArgs),
     /// Run any MPI program on a simulated machine, unmodified.
     Run(Box<run::SimRunArgs>),
 }

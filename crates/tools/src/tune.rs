@@ -6,12 +6,10 @@
 //!   simulated   a machine file in virtual time                                       tune/simulated
 //!   real        this machine, by mpiexec                                             tune/real
 //!   ping        messages on this machine, for `weft explain --check`                 tune/real/ping
-//!   fit         a machine file of a network, fitted to measurements                  tune/fit, real/fit_rank
 //!   table, draw a map as text and as pictures                                        tune/table, draw
 //! ```
 
 mod draw;
-mod fit;
 pub mod grid;
 pub mod real;
 mod simulated;
@@ -54,16 +52,6 @@ pub struct TuneArgs {
     /// On this machine: milliseconds for each algorithm at each place.
     #[arg(long, value_name = "MS", default_value_t = 20, conflicts_with = "machine")]
     pub time: u64,
-    /// Measures the network between two hosts, and writes a machine file with these numbers to FILE. Needs --hosts.
-    #[arg(long, value_name = "FILE", requires = "hosts",
-          conflicts_with_all = ["machine", "operations", "ranks", "bytes", "out", "draw", "map"])]
-    pub fit: Option<PathBuf>,
-    /// With --fit: the two hosts, as mpiexec takes them.
-    #[arg(long, value_name = "A,B", requires = "fit")]
-    pub hosts: Option<String>,
-    /// With --fit: a line in the file about the hosts and their network.
-    #[arg(long, value_name = "TEXT", requires = "fit")]
-    pub about: Option<String>,
 }
 
 /// Tunes and returns the text to print.
@@ -71,10 +59,6 @@ pub fn run(args: &TuneArgs) -> Result<String, SimFailure> {
     if let Some(name) = &args.map {
         let map = crate::explain::map(name).map_err(SimFailure::Request)?;
         return shown(args, &map, &[]);
-    }
-    if let Some(path) = &args.fit {
-        let hosts = args.hosts.as_deref().unwrap_or_default();
-        return fit::run(path, hosts, args.about.as_deref());
     }
     let operations = if args.operations.is_empty() {
         CollectiveKind::ALL.to_vec()

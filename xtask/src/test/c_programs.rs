@@ -8,6 +8,7 @@
 //! // once: text          a text that its output must contain once
 //! // timeout: 300        seconds after which it is killed, if not 120
 //! // alone: text         reason why no other program may run at the same time
+//! // sim-args: 1         its arguments on simulated ranks, if others
 //! // env: A=1 B=2 | C=3  variables of each run; an empty place means a run without variables
 //! ```
 
@@ -25,6 +26,8 @@ use std::time::Instant;
 pub(super) struct ProgramPlan {
     pub(super) ranks: Vec<usize>,
     pub(super) args: Vec<String>,
+    /// Arguments on simulated ranks, if they differ.
+    pub(super) sim_args: Option<Vec<String>>,
     pub(super) expect: i32,
     pub(super) says: Vec<String>,
     once: Vec<String>,
@@ -38,11 +41,13 @@ pub(super) type Settings = Vec<(String, String)>;
 
 impl ProgramPlan {
     fn new() -> ProgramPlan {
-        let (args, says, once) = (Vec::new(), Vec::new(), Vec::new());
+        let (args, sim_args) = (Vec::new(), None);
+        let (says, once) = (Vec::new(), Vec::new());
         let environments = vec![Vec::new()];
         ProgramPlan {
             ranks: vec![2],
             args,
+            sim_args,
             expect: 0,
             says,
             once,
@@ -61,6 +66,10 @@ fn settings(text: &str) -> Result<Settings, String> {
     text.split_whitespace().map(setting).collect()
 }
 
+fn words(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
 pub(super) fn plan(source: &str) -> Result<ProgramPlan, String> {
     let mut plan = ProgramPlan::new();
     for line in source.lines() {
@@ -77,7 +86,8 @@ pub(super) fn plan(source: &str) -> Result<ProgramPlan, String> {
                     .collect::<Result<_, _>>()
                     .map_err(bad)?
             }
-            "args" => plan.args = value.split_whitespace().map(str::to_owned).collect(),
+            "args" => plan.args = words(value),
+            "sim-args" => plan.sim_args = Some(words(value)),
             "expect" => plan.expect = value.parse().map_err(bad)?,
             "says" => plan.says.push(value.to_owned()),
             "timeout" => plan.timeout = value.parse().map_err(bad)?,

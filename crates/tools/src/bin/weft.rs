@@ -66,7 +66,7 @@ enum Command {
     #[command(hide = true)]
     PingRank(tune::real::ping::PingRank),
     #[command(hide = true)]
-    FitRank(tune::real::fit_rank::FitRank),
+    FitRank(sim::fit::rank::FitRank),
     /// Say which algorithm a collective operation would use, at what cost, and why.
     Explain(Box<explain::ExplainArgs>),
     /// Print the commands by which a shell finds this installation's commands and manual pages: eval "$(weft env)".
@@ -118,11 +118,12 @@ fn main() -> ExitCode {
             tune::real::ping::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
         }
         Command::FitRank(args) => {
-            tune::real::fit_rank::rank(&args).map(|()| String::new()).map_err(|why| (why, 1))
+            sim::fit::rank::run(&args).map(|()| String::new()).map_err(|why| (why, 1))
         }
         Command::Explain(args) => explain::run(&args).map_err(|why| (why.to_string(), why.code())),
         Command::Sim(args) => match &args.action {
             None => sim::run(&args),
+            Some(sim::SimAction::Fit(fit)) => sim::fit::run(fit),
             Some(sim::SimAction::Run(run)) => sim::run::run(run).map(|report| {
                 // Standard output belongs to the program.
                 eprint!("{}", report.text);

@@ -2,8 +2,7 @@
 //!
 //! ```text
 //!   Here                     the command: starts mpiexec -n RANKS weft tune-rank ..., and reads its figures
-//!   Program                  one rank: loads the library, and calls its functions by name
-//!   fit_rank                 one of two ranks that measure the network between their hosts
+//!   MeasuringRank            one rank: loads the library, and calls its functions by name
 //! ```
 //! Each algorithm has its own communicator, with the info hint that asks for the algorithm. The algorithms run in turn, several
 //! times. In a turn, an algorithm runs a batch of operations without pauses. The root moves by one rank for each operation, and the
@@ -13,7 +12,6 @@
 //! Each rank writes its data before each operation, as programs do ([`SentData`]): bytes that another rank has read are slower to
 //! write, and bytes that were just written are slower to read. The time of the same writes without operations is subtracted.
 
-pub mod fit_rank;
 pub mod ping;
 
 use super::grid::ELEMENT;
@@ -102,7 +100,7 @@ impl Here {
     }
 
     /// Returns the command of a job in which each rank runs the part `part` of `weft`, with the library as its first argument.
-    fn job(&self, ranks: usize, part: &str) -> Command {
+    pub(crate) fn job(&self, ranks: usize, part: &str) -> Command {
         let mut command = Command::new(&self.mpiexec);
         if !self.hosts.is_empty() {
             let slots = (ranks / self.hosts.len()).max(1);
@@ -119,7 +117,7 @@ impl Here {
     }
 
     /// Runs a job and returns the figures that its rank 0 prints, a line for each. Error: the job's last words.
-    fn figures(&self, command: &mut Command) -> Result<Vec<f64>, String> {
+    pub(crate) fn figures(&self, command: &mut Command) -> Result<Vec<f64>, String> {
         let output = command.output().map_err(|e| format!("{}: {e}", self.mpiexec.display()))?;
         if output.status.success() {
             let said = String::from_utf8_lossy(&output.stdout);
@@ -211,26 +209,26 @@ pub struct TuneRank {
 }
 
 /// Handles and constants of the standard ABI.
-const WORLD: usize = 0x101;
-const INT: usize = 0x209;
-const BYTE: usize = 0x247;
+pub(crate) const WORLD: usize = 0x101;
+pub(crate) const INT: usize = 0x209;
+pub(crate) const BYTE: usize = 0x247;
 const DOUBLE: usize = 0x214;
-const SUM: usize = 0x21;
+pub(crate) const SUM: usize = 0x21;
 const MAX: usize = 0x23;
 const ERRORS_RETURN: usize = 0x143;
 
 /// One rank of the program.
-struct Program {
-    library: ClientLibrary,
-    me: usize,
-    size: usize,
+pub(crate) struct MeasuringRank {
+    pub(crate) library: ClientLibrary,
+    pub(crate) me: usize,
+    pub(crate) size: usize,
 }
 
-impl Program {
+impl MeasuringRank {
     /// Loads the library and calls `MPI_Init`.
-    fn start(library: &Path) -> Result<Program, String> {
+    pub(crate) fn start(library: &Path) -> Result<MeasuringRank, String> {
         let name = library.to_str().unwrap_or(SONAME);
-        let mut program = Program { library: ClientLibrary::load(name)?, me: 0, size: 0 };
+        let mut program = MeasuringRank { library: ClientLibrary::load(name)?, me: 0, size: 0 };
         program.call("MPI_Init", &[0, 0])?;
         program.call("MPI_Comm_set_errhandler", &[WORLD, ERRORS_RETURN])?;
         program.me = program.made("MPI_Comm_rank", &[WORLD])?;
@@ -239,7 +237,7 @@ impl Program {
     }
 
     /// Calls an MPI function. Errors: the function's name and code.
-    fn call(&self, name: &str, a: &[usize]) -> Result<(), String> {
+    pub(crate) fn call(&self, name: &str, a: &[usize]) -> Result<(), String> {
         let address = self.library.address(name)?;
         // SAFETY: `address` is that of the MPI function `name`. Every caller gives as many parameters as the standard lists for
         // `name`, all of class INTEGER, and pointers to memory that outlives the call and has room for all that the function
@@ -249,7 +247,7 @@ impl Program {
     }
 
     /// Calls a function that writes a handle or an `int` to its last parameter. Returns the value.
-    fn made(&self, name: &str, a: &[usize]) -> Result<usize, String> {
+    pub(crate) fn made(&self, name: &str, a: &[usize]) -> Result<usize, String> {
         let mut made = 0usize;
         let mut all = a.to_vec();
         all.push(&raw mut made as usize);
@@ -257,7 +255,7 @@ impl Program {
         Ok(std::hint::black_box(made))
     }
 
-    fn free(&self, name: &str, mut handle: usize) -> Result<(), String> {
+    pub(crate) fn free(&self, name: &str, mut handle: usize) -> Result<(), String> {
         self.call(name, &[&raw mut handle as usize])
     }
 
@@ -271,12 +269,12 @@ impl Program {
         Ok(comm)
     }
 
-    fn barrier(&self) -> Result<(), String> {
+    pub(crate) fn barrier(&self) -> Result<(), String> {
         self.call("MPI_Barrier", &[WORLD])
     }
 
     /// Returns the largest of all ranks' numbers.
-    fn largest(&self, mine: f64) -> Result<f64, String> {
+    pub(crate) fn largest(&self, mine: f64) -> Result<f64, String> {
         let mut all = 0f64;
         let (from, to) = (&raw const mine as usize, &raw mut all as usize);
         self.call("MPI_Allreduce", &[from, to, 1, DOUBLE, MAX, WORLD])?;
@@ -286,7 +284,7 @@ impl Program {
 
 /// A repeated operation with its arguments.
 struct RepeatedCall<'p> {
-    program: &'p Program,
+    program: &'p MeasuringRank,
     operation: CollectiveKind,
     address: usize,
     bytes: usize,
@@ -298,7 +296,7 @@ struct RepeatedCall<'p> {
 
 impl<'p> RepeatedCall<'p> {
     fn new(
-        program: &'p Program,
+        program: &'p MeasuringRank,
         operation: CollectiveKind,
         bytes: usize,
     ) -> Result<RepeatedCall<'p>, String> {
@@ -409,7 +407,7 @@ impl<'p> RepeatedCall<'p> {
 
 /// Runs a rank. Rank 0 prints a line with the microseconds of each choice.
 pub fn rank(args: &TuneRank) -> Result<(), String> {
-    let program = Program::start(&args.library)?;
+    let program = MeasuringRank::start(&args.library)?;
     let mut work = RepeatedCall::new(&program, args.operation, args.bytes)?;
     let comms = args.choices.iter().map(|choice| program.comm(args.operation, choice));
     let comms: Vec<usize> = comms.collect::<Result<_, _>>()?;

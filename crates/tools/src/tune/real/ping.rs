@@ -3,7 +3,7 @@
 //! The setting of the protocol holds for a whole job, so the jobs of the protocols run in turn, several times. The figure of a
 //! protocol at a size is the median over its jobs.
 
-use super::{BATCHES, BYTE, Here, Program, SentData, WORLD};
+use super::{BATCHES, BYTE, Here, MeasuringRank, SentData, WORLD};
 use clap::Parser;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ impl Here {
 
 /// Runs a rank. Rank 0 prints a line with the microseconds of a message for each size.
 pub fn rank(args: &PingRank) -> Result<(), String> {
-    let program = Program::start(&args.library)?;
+    let program = MeasuringRank::start(&args.library)?;
     let most = args.bytes.iter().copied().max().unwrap_or(0);
     let memory = || vec![0u64; most.div_ceil(8).max(1)];
     let (mut send, mut receive) = (memory(), memory());

@@ -1,4 +1,4 @@
-//! Measurements of a network for a machine file: a job of two ranks, one on each of two hosts.
+//! Measurements for a machine file: a job of two ranks, on one host or on two hosts.
 //!
 //! ```text
 //!   lap       rank 0 sends, rank 1 answers: half of the time is a message
@@ -8,18 +8,18 @@
 //! ```
 //! Each figure is that of the quickest of many short rounds, because other work on the machine makes rounds only longer.
 
-use super::{BYTE, Here, INT, Program, SUM, WORLD};
+use crate::tune::real::{BYTE, Here, INT, MeasuringRank, SUM, WORLD};
 use clap::Parser;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Arguments of `weft fit-rank`, which `weft tune --fit` starts as an MPI program of two ranks.
+/// Arguments of `weft fit-rank`, which `weft sim fit` starts as an MPI program of two ranks.
 #[derive(Parser, Debug)]
 pub struct FitRank {
     library: PathBuf,
 }
 
-/// Figures of a network. Times in microseconds, rates in MB/s.
+/// Figures of two ranks and the network or the memory between them. Times in microseconds, rates in MB/s.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct NetworkFigures {
     /// A message of [`SHORT`] bytes: half of a round trip.
@@ -124,7 +124,7 @@ fn quickest(rounds: usize, mut round: impl FnMut() -> Result<f64, String>) -> Re
 
 /// One of the two ranks, with its memory.
 struct FitProgram {
-    program: Program,
+    program: MeasuringRank,
     /// Addresses of MPI_Send and MPI_Recv, so that looking them up takes no time.
     send: usize,
     receive: usize,
@@ -134,7 +134,7 @@ struct FitProgram {
 
 impl FitProgram {
     fn start(args: &FitRank) -> Result<FitProgram, String> {
-        let program = Program::start(&args.library)?;
+        let program = MeasuringRank::start(&args.library)?;
         if program.size != 2 {
             return Err(format!("{} ranks, not 2", program.size));
         }
@@ -289,7 +289,7 @@ impl FitProgram {
 }
 
 /// Runs a rank. Rank 0 prints the figures, a line for each, in the order of [`NetworkFigures`].
-pub fn rank(args: &FitRank) -> Result<(), String> {
+pub fn run(args: &FitRank) -> Result<(), String> {
     let mut program = FitProgram::start(args)?;
     let mut all = program.figures()?;
     for _ in 1..PASSES {

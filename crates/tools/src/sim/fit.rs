@@ -1,0 +1,315 @@
+//! `weft sim fit FILE`: a machine file of this host, or of two hosts and their network, fitted to measurements.
+//!
+//! Two ranks of this host measure ([`rank`]). With `--hosts A,B`, the same measurements run between the two hosts, too.
+//!
+//! ```text
+//!   send.overhead, receive.matching    the processors' parts of a message of 8 bytes between the hosts
+//!   send.latency                       the rest of such a message
+//!   write, read, atomic                as a message; MPI_Get and MPI_Fetch_and_op of 8 bytes
+//!   bandwidth                          a window of messages of 512 KiB
+//!   local                              the same, within a host
+//!   host.copy                          the rest of a message of 16 KiB, which is copied at both ends
+//!   host.interrupt                     the receiver sleeps
+//! ```
+
+pub mod rank;
+
+use super::failure::SimFailure;
+use super::output_file::unwritten;
+use crate::machine::MachineInfo;
+use crate::tune::real::{Here, SentData};
+use clap::Parser;
+use rank::{LONG_ROUNDS, MEDIUM, NetworkFigures, PASSES, ROUNDS};
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+use weft_fabric::{CopyModel, Unit};
+use weft_fabric_sim::Machine;
+use weft_intranode::{ModelLoader, ModelSource};
+
+/// Arguments of `weft sim fit`.
+#[derive(Parser, Debug)]
+pub struct FitArgs {
+    /// Machine file to write.
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Two hosts, as mpiexec takes them: measures the network between them, too. Without this option the machine is this host.
+    #[arg(long, value_name = "A,B")]
+    pub hosts: Option<String>,
+    /// Line in the file about the hosts and their network.
+    #[arg(long, value_name = "TEXT")]
+    pub about: Option<String>,
+}
+
+/// Figures of two ranks that a machine file must meet.
+struct FittedFigures<'a> {
+    /// Figures within a host.
+    near: &'a NetworkFigures,
+    /// Figures between the hosts; `None` for a machine of a single host.
+    far: Option<&'a NetworkFigures>,
+    model: &'a CopyModel,
+    /// Number of processors that ranks of a host may use.
+    processors: usize,
+}
+
+/// Numbers of the file that are not measured.
+const ASSUMED: &[&str] = &["host.call", "host.entry"];
+
+/// Numbers of a network that are not measured.
+const ASSUMED_NETWORK: &[&str] = &[
+    "nodes",
+    "rail.mtu",
+    "rail.round_trip",
+    "rail.write.overhead",
+    "rail.write.latency",
+    "rail.read.overhead",
+    "rail.atomic.overhead",
+];
+
+/// Measures, and writes the machine file. Returns the text to print.
+pub fn run(args: &FitArgs) -> Result<String, SimFailure> {
+    let hosts = args.hosts.as_ref().map(|list| list.split(',').map(str::to_owned).collect());
+    let hosts: Option<Vec<String>> = hosts;
+    if hosts.as_ref().is_some_and(|hosts| hosts.len() != 2) {
+        return Err(SimFailure::Request("--hosts: two hosts, as in node0,node1".to_owned()));
+    }
+    let name = args.file.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into());
+    let measure = |hosts: &[String]| Here::new(0, hosts, SentData::Written)?.network();
+    let far = hosts.as_deref().map(measure).transpose().map_err(SimFailure::Run)?;
+    let near = measure(&[]).map_err(SimFailure::Run)?;
+    let loaded = ModelLoader::start(&ModelSource::parse("").map_err(SimFailure::Run)?, 2);
+    let model = loaded.map_err(SimFailure::Run)?.wait().model;
+    let info = MachineInfo::look();
+    let figures =
+        FittedFigures { near: &near, far: far.as_ref(), model: &model, processors: info.allowed };
+    let text = head(args, &info) + &figures.file(&name);
+    // The numbers are checked as a reader of the file checks them.
+    let written = args.file.display().to_string();
+    Machine::parse(&written, &text).map_err(|e| SimFailure::Run(e.to_string()))?;
+    std::fs::write(&args.file, &text).map_err(|e| unwritten(&args.file, &e))?;
+    let between = far.map_or(String::new(), |far| format!("between the hosts: {far:#?}\n"));
+    Ok(format!("{between}within a host: {near:#?}\nmachine file: {written}\n"))
+}
+
+/// Returns the comment at the head of the file: how, when and on what the numbers were measured.
+fn head(args: &FitArgs, info: &MachineInfo) -> String {
+    let processor = info.processor.as_deref().unwrap_or("an unknown processor");
+    let kernel = info.kernel.as_deref().unwrap_or("an unknown release");
+    let about = args.about.as_ref().map_or(String::new(), |about| format!("# {about}\n"));
+    let hosts = if args.hosts.is_some() { " --hosts A,B" } else { "" };
+    let what = if args.hosts.is_some() { "A network of hosts" } else { "A host" };
+    format!(
+        "# {what}, fitted by measurements. Times in us, rates in MB/s, sizes in bytes; README.md here has the keys.\n\
+         #\n\
+         # Written by `weft sim fit FILE{hosts}` on {}, on {processor}, {} processors, Linux {kernel}.\n\
+         {about}\
+         # \"fitted\" marks a number that was chosen to meet a measurement: the quickest of {} short rounds, in {PASSES} passes, because\n\
+         # other work on the machine makes rounds only longer. A round that is long was repeated {} times.\n\n",
+        date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())),
+        info.allowed,
+        PASSES * ROUNDS,
+        PASSES * LONG_ROUNDS,
+    )
+}
+
+/// Returns the date of a time in seconds since 1970, by Hinnant's algorithm `civil_from_days`.
+fn date(seconds: u64) -> String {
+    // Years begin in March, so that a leap day is the last day of a year.
+    let days = seconds / 86_400 + 719_468;
+    let (era, day) = (days / 146_097, days % 146_097);
+    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (year, month) = match month {
+        0..10 => (era * 400 + year, month + 3),
+        _ => (era * 400 + year + 1, month - 9),
+    };
+    format!("{year}-{month:02}-{day:02}")
+}
+
+/// Rounds to three digits, because the measurements are not more precise.
+fn digits(value: f64) -> f64 {
+    format!("{:.2e}", value.max(0.0)).parse().unwrap_or(value)
+}
+
+/// Returns the rate of the copies at both ends by which a message of [`MEDIUM`] bytes takes as long as measured. It is at most the
+/// rate of a copy by the processor.
+fn copy_rate(figures: &NetworkFigures) -> f64 {
+    let copies = figures.medium - figures.short - MEDIUM as f64 / figures.rate;
+    let rate = 2.0 * MEDIUM as f64 / copies;
+    if copies > 0.0 { rate.min(figures.copy) } else { figures.copy }
+}
+
+impl FittedFigures<'_> {
+    /// Returns the tables of the file.
+    fn file(&self, name: &str) -> String {
+        let (about, nodes) = match self.far {
+            Some(_) => ("TCP between hosts, one connection a pair; fitted between two hosts", 64),
+            None => ("a host; fitted between two of its ranks", 1),
+        };
+        let each = if self.far.is_some() { 1 } else { self.processors };
+        let mut text = format!(
+            "name = {name:?}\nabout = {about:?}\nnodes = {nodes}\nranks_per_node = {each}\n\n"
+        );
+        text += &self.host();
+        text += &self.far.map_or_else(|| unused_rail(self.near), rail);
+        text += &self.local();
+        for field in CopyModel::FIELDS {
+            let value = field.shown(self.model);
+            let value = if field.unit == Unit::Size { value } else { digits(value) };
+            writeln!(text, "{} = {value}", field.name).expect("a string grows");
+        }
+        let network = if self.far.is_some() { ASSUMED_NETWORK } else { &[] };
+        let assumed = ASSUMED.iter().chain(network);
+        let assumed: Vec<String> = assumed.map(|path| format!("    \"{path}\",\n")).collect();
+        text + &format!("\n[evidence]\nassumed = [\n{}]\n", assumed.concat())
+    }
+
+    fn host(&self) -> String {
+        let figures = self.far.unwrap_or(self.near);
+        format!(
+            "[host]
+copy = {copy}                 # fitted: a message of 16 KiB, {medium:.1} us; a copy by the processor has {memory:.0}
+reduce = {reduce}               # fitted: MPI_Reduce_local of 64 KiB
+call = 0.02                 # assumed
+entry = 0.1                 # assumed
+interrupt = {interrupt}             # fitted: a round trip to a receiver that sleeps, less one to a receiver that polls
+
+",
+            copy = digits(copy_rate(figures)),
+            medium = figures.medium,
+            memory = figures.copy,
+            reduce = digits(figures.reduce),
+            interrupt = digits(figures.wake),
+        )
+    }
+
+    /// Returns the table `local`, and the head of the table `copies`.
+    fn local(&self) -> String {
+        let near = self.near;
+        // All messages are matched in the same time.
+        let matching = self.far.unwrap_or(near).receive;
+        format!(
+            "[local]
+overhead = {overhead}              # fitted: 16 sends in a row within a host
+latency = {latency}             # fitted: half of a round trip of 8 bytes within a host, {short:.3} us
+bandwidth = {rate}            # fitted: a window of 4 messages of 512 KiB
+shared = true
+
+[copies]                    # measured by the library, as `weft info` shows them
+",
+            overhead = digits(near.send.min(near.short)),
+            latency = digits(near.short - near.send - matching),
+            short = near.short,
+            rate = digits(near.rate),
+        )
+    }
+}
+
+/// Returns the rail of a machine of one host. No message goes over the rail, but all messages are matched in its time.
+fn unused_rail(near: &NetworkFigures) -> String {
+    format!(
+        "[[rail]]                    # no message goes this way: all ranks are on one host
+bandwidth = 1000
+mtu = 1500
+write = {{ overhead = 1, latency = 1 }}
+second = {{ overhead = 0, latency = 0 }}
+read = {{ overhead = 1, latency = 1 }}
+atomic = {{ overhead = 1, latency = 1 }}
+send = {{ overhead = 1, latency = 1 }}
+receive = {{ matching = {} }}                     # fitted: 16 receives in a row of messages that have arrived
+
+",
+        digits(near.receive)
+    )
+}
+
+/// Returns the table of the rail between the hosts.
+fn rail(far: &NetworkFigures) -> String {
+    let latency = digits(far.short - far.send - far.receive);
+    let [send, receive] = [far.send, far.receive].map(digits);
+    let rest = |whole: f64, part: f64| digits(whole - part);
+    format!(
+        "[[rail]]                    # one TCP connection
+bandwidth = {rate}            # fitted: a window of 4 messages of 512 KiB
+mtu = 1500                  # assumed; without effect, because a flag follows each payload
+round_trip = 20             # assumed, as the library does: the kernel carries messages
+send = {{ overhead = {send}, latency = {latency} }}      # fitted: 16 sends in a row; half of a round trip of 8 bytes, {short:.2} us
+receive = {{ matching = {receive} }}                     # fitted: 16 receives in a row of messages that have arrived
+write = {{ overhead = {send}, latency = {written} }}     # assumed: a frame, as a message, for which nobody waits
+second = {{ overhead = 0.0, latency = 0.0 }}     # data and flag are one frame
+read = {{ overhead = {send}, latency = {read} }}      # fitted: MPI_Get of 8 bytes and a flush, {get:.2} us
+atomic = {{ overhead = {send}, latency = {atomic} }}    # fitted: MPI_Fetch_and_op and a flush, {fetch:.2} us
+
+",
+        rate = digits(far.rate),
+        short = far.short,
+        written = rest(far.short, send),
+        read = rest(far.get, send),
+        get = far.get,
+        atomic = rest(far.atomic, send),
+        fetch = far.atomic,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures() -> NetworkFigures {
+        NetworkFigures {
+            short: 10.0,
+            medium: 20.0,
+            send: 4.0,
+            receive: 1.0,
+            wake: 30.0,
+            rate: 4000.0,
+            put: 21.0,
+            get: 22.0,
+            atomic: 24.0,
+            copy: 9000.0,
+            reduce: 8000.0,
+        }
+    }
+
+    fn parsed(figures: &FittedFigures<'_>) -> Machine {
+        let text = figures.file("mine");
+        Machine::parse("mine.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
+    }
+
+    #[test]
+    fn a_file_of_figures_is_a_machine_that_meets_them() {
+        let near =
+            NetworkFigures { short: 0.5, send: 0.1, receive: 0.05, rate: 9000.0, ..figures() };
+        let (model, far) = (&CopyModel::GENERIC, figures());
+        let two = parsed(&FittedFigures { near: &near, far: Some(&far), model, processors: 4 });
+        let rail = &two.rail[0];
+        let message = rail.send.overhead.us() + rail.send.latency.us() + rail.receive.matching.us();
+        assert!((message - 10.0).abs() < 0.05, "{message}");
+        assert!((rail.read.overhead.us() + rail.read.latency.us() - 22.0).abs() < 0.05);
+        assert_eq!((two.nodes.0, two.ranks_per_node.0), (64, 1));
+        // 2 x 16384 / (20 - 10 - 16384 / 4000) = 5550
+        assert_eq!(copy_rate(&figures()).round(), 5550.0);
+        assert_eq!(copy_rate(&NetworkFigures { medium: 14.0, ..figures() }), 9000.0);
+    }
+
+    #[test]
+    fn a_host_is_a_machine_of_one_node() {
+        let near = NetworkFigures { short: 0.5, send: 0.1, receive: 0.05, ..figures() };
+        let (model, far) = (&CopyModel::GENERIC, None);
+        let host = parsed(&FittedFigures { near: &near, far, model, processors: 4 });
+        let (local, matching) = (&host.local, host.rail[0].receive.matching.us());
+        let message = local.overhead.us() + local.latency.us() + matching;
+        assert!((message - 0.5).abs() < 0.005, "{message}");
+        assert_eq!((host.nodes.0, host.ranks_per_node.0), (1, 4));
+    }
+
+    #[test]
+    fn dates_are_those_of_the_calendar() {
+        let day = 86_400;
+        for (days, text) in [(0, "1970-01-01"), (59, "1970-03-01"), (19_782, "2024-02-29")] {
+            assert_eq!(date(days * day), text);
+        }
+    }
+}
