@@ -24,6 +24,28 @@ fn is_wanted() -> bool {
     *WANTED.get_or_init(|| std::env::var_os("WEFT_SIM_CLOCKS").is_some_and(|value| value == "1"))
 }
 
+/// Calls the C library's clock_gettime(2).
+///
+/// # Safety
+/// `time` points to a timespec.
+unsafe fn system_clock(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
+    let next = CLOCK_GETTIME.address(find_next);
+    // SAFETY: the address is that of the C library's function of this type.
+    unsafe {
+        let next: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
+            std::mem::transmute(next);
+        next(clock, time)
+    }
+}
+
+/// Returns the time of the system's steady clock, in nanoseconds. The C library reads it without a system call.
+pub fn steady_time() -> u64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is a local variable.
+    unsafe { system_clock(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec as u64 * SECOND + now.tv_nsec as u64
+}
+
 /// Returns the real time of a clock in nanoseconds.
 fn real(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -93,13 +115,8 @@ pub unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::
             0
         }
         None => {
-            let next = CLOCK_GETTIME.address(find_next);
-            // SAFETY: the address is that of the C library's function of this type.
-            unsafe {
-                let next: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
-                    std::mem::transmute(next);
-                next(clock, time)
-            }
+            // SAFETY: the caller promises that `time` points to a timespec.
+            unsafe { system_clock(clock, time) }
         }
     }
 }

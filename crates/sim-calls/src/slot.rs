@@ -1,5 +1,6 @@
 //! The slot of this process, and the calls that are written there.
 
+use crate::clocks::steady_time;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -68,35 +69,61 @@ pub fn processor_time() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Number of readings of the processor time from which the quickest is taken.
+/// Number of readings of the clock from which the quickest is taken.
 const READINGS: usize = 100;
 
+/// Longest computing between two calls that the steady clock measures, in nanoseconds. The processor time, which does not contain the
+/// turns of other programs, takes a system call: it would be longer than what it measures.
+const SHORT: u64 = 20_000;
+
+/// Readings of both clocks at the end of a call, in nanoseconds.
+#[derive(Clone, Copy)]
+struct CallEnd {
+    processor: u64,
+    steady: u64,
+}
+
+impl CallEnd {
+    fn now() -> CallEnd {
+        let processor = processor_time();
+        CallEnd { processor, steady: steady_time() }
+    }
+
+    /// Returns the computing since the call has ended, in nanoseconds.
+    fn computed(self) -> u64 {
+        let steady = steady_time().saturating_sub(self.steady);
+        match steady <= SHORT {
+            true => steady.saturating_sub(time_of_reading()),
+            false => processor_time().saturating_sub(self.processor),
+        }
+    }
+}
+
 thread_local! {
-    /// Processor time at the end of the thread's last call; 0 before its first call.
-    static LAST: Cell<u64> = const { Cell::new(0) };
+    /// End of the thread's last call; `None` before its first call.
+    static LAST: Cell<Option<CallEnd>> = const { Cell::new(None) };
     /// Number of calls in which the thread is: a callback of the library may call MPI again.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Returns the time between two readings of the processor time with nothing between them, in nanoseconds.
+/// Returns the time between two readings of the steady clock with nothing between them, in nanoseconds.
 fn time_of_reading() -> u64 {
     static TIME: OnceLock<u64> = OnceLock::new();
     let between = |_| {
-        let first = processor_time();
-        processor_time().saturating_sub(first)
+        let first = steady_time();
+        steady_time().saturating_sub(first)
     };
     *TIME.get_or_init(|| (0..READINGS).map(between).min().unwrap_or(0))
 }
 
 /// Adds the thread's computing since its last call to the slot.
 pub fn add_computing(slot: &RankSlot) {
-    let last = LAST.get();
-    let now = processor_time();
-    LAST.set(now);
-    if last > 0 && DEPTH.get() == 0 {
-        let computed = now.saturating_sub(last).saturating_sub(time_of_reading());
-        slot.compute.fetch_add(computed, Relaxed);
+    if let Some(last) = LAST.get()
+        && DEPTH.get() == 0
+    {
+        slot.compute.fetch_add(last.computed(), Relaxed);
     }
+    LAST.set(Some(CallEnd::now()));
 }
 
 /// Returns true if the thread is inside of an MPI call.
@@ -145,7 +172,7 @@ impl TracedCall {
                 count(self.index);
             }
             slot.call.store(0, Relaxed);
-            LAST.set(processor_time());
+            LAST.set(Some(CallEnd::now()));
         }
     }
 }

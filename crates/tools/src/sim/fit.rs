@@ -7,7 +7,7 @@
 //!   send.latency                       the rest of such a message
 //!   write, read, atomic                as a message; MPI_Get and MPI_Fetch_and_op of 8 bytes
 //!   bandwidth                          a window of messages of 512 KiB
-//!   local                              the same, within a host
+//!   local                              the same within a host, where `bandwidth` is that of a message of 512 KiB
 //!   host.copy                          the rest of a message of 16 KiB, which is copied at both ends
 //!   host.interrupt                     the receiver sleeps
 //! ```
@@ -134,9 +134,9 @@ fn digits(value: f64) -> f64 {
 }
 
 /// Returns the rate of the copies at both ends by which a message of [`MEDIUM`] bytes takes as long as measured. It is at most the
-/// rate of a copy by the processor.
-fn copy_rate(figures: &NetworkFigures) -> f64 {
-    let copies = figures.medium - figures.short - MEDIUM as f64 / figures.rate;
+/// rate of a copy by the processor. `bandwidth`: rate of the transfer itself, in MB/s.
+fn copy_rate(figures: &NetworkFigures, bandwidth: f64) -> f64 {
+    let copies = figures.medium - figures.short - MEDIUM as f64 / bandwidth;
     let rate = 2.0 * MEDIUM as f64 / copies;
     if copies > 0.0 { rate.min(figures.copy) } else { figures.copy }
 }
@@ -168,6 +168,7 @@ impl FittedFigures<'_> {
 
     fn host(&self) -> String {
         let figures = self.far.unwrap_or(self.near);
+        let rate = if self.far.is_some() { figures.rate } else { figures.long_rate() };
         format!(
             "[host]
 copy = {copy}                 # fitted: a message of 16 KiB, {medium:.1} us; a copy by the processor has {memory:.0}
@@ -177,7 +178,7 @@ entry = 0.1                 # assumed
 interrupt = {interrupt}             # fitted: a round trip to a receiver that sleeps, less one to a receiver that polls
 
 ",
-            copy = digits(copy_rate(figures)),
+            copy = digits(copy_rate(figures, rate)),
             medium = figures.medium,
             memory = figures.copy,
             reduce = digits(figures.reduce),
@@ -194,7 +195,7 @@ interrupt = {interrupt}             # fitted: a round trip to a receiver that sl
             "[local]
 overhead = {overhead}              # fitted: 16 sends in a row within a host
 latency = {latency}             # fitted: half of a round trip of 8 bytes within a host, {short:.3} us
-bandwidth = {rate}            # fitted: a window of 4 messages of 512 KiB
+bandwidth = {rate}            # fitted: a message of 512 KiB, {long:.1} us
 shared = true
 
 [copies]                    # measured by the library, as `weft info` shows them
@@ -202,7 +203,8 @@ shared = true
             overhead = digits(near.send.min(near.short)),
             latency = digits(near.short - near.send - matching),
             short = near.short,
-            rate = digits(near.rate),
+            rate = digits(near.long_rate()),
+            long = near.long,
         )
     }
 }
@@ -261,6 +263,7 @@ mod tests {
         NetworkFigures {
             short: 10.0,
             medium: 20.0,
+            long: 140.0,
             send: 4.0,
             receive: 1.0,
             wake: 30.0,
@@ -290,8 +293,8 @@ mod tests {
         assert!((rail.read.overhead.us() + rail.read.latency.us() - 22.0).abs() < 0.05);
         assert_eq!((two.nodes.0, two.ranks_per_node.0), (64, 1));
         // 2 x 16384 / (20 - 10 - 16384 / 4000) = 5550
-        assert_eq!(copy_rate(&figures()).round(), 5550.0);
-        assert_eq!(copy_rate(&NetworkFigures { medium: 14.0, ..figures() }), 9000.0);
+        assert_eq!(copy_rate(&figures(), 4000.0).round(), 5550.0);
+        assert_eq!(copy_rate(&NetworkFigures { medium: 14.0, ..figures() }, 4000.0), 9000.0);
     }
 
     #[test]

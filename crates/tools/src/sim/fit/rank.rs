@@ -1,7 +1,7 @@
 //! Measurements for a machine file: a job of two ranks, on one host or on two hosts.
 //!
 //! ```text
-//!   lap       rank 0 sends, rank 1 answers: half of the time is a message
+//!   lap       rank 0 sends, rank 1 answers: half of the time is a message; of 8 bytes, 16 KiB, 512 KiB
 //!   burst     rank 0 sends 16 messages, and waits; rank 1 computes until all have arrived, then receives them, and answers
 //!   wake-up   rank 0 computes so long that rank 1 sleeps, then sends; rank 1 answers
 //!   window    rank 0 starts 4 long messages at once; rank 1 answers when it has all
@@ -26,6 +26,8 @@ pub struct NetworkFigures {
     pub short: f64,
     /// A message of [`MEDIUM`] bytes: half of a round trip.
     pub medium: f64,
+    /// A message of [`LONG`] bytes: half of a round trip.
+    pub long: f64,
     /// The sender's processor for a message of [`SHORT`] bytes.
     pub send: f64,
     /// The receiver's processor for such a message, if it has arrived.
@@ -46,11 +48,18 @@ pub struct NetworkFigures {
     pub reduce: f64,
 }
 
+impl NetworkFigures {
+    /// Returns the rate of a message of [`LONG`] bytes beyond the time of a short message.
+    pub fn long_rate(&self) -> f64 {
+        LONG as f64 / (self.long - self.short).max(f64::MIN_POSITIVE)
+    }
+}
+
 /// Length of a short message, in bytes.
 pub const SHORT: usize = 8;
 /// Length of a message that is copied at both ends, in bytes.
 pub const MEDIUM: usize = 16 << 10;
-/// Length of a message of a window, in bytes.
+/// Length of a long message, also of a window, in bytes.
 pub const LONG: usize = 512 << 10;
 
 /// Length of the operands of copies and reductions, in bytes.
@@ -84,13 +93,20 @@ impl Here {
     /// Runs the measurements between two ranks.
     pub fn network(&self) -> Result<NetworkFigures, String> {
         let figures = self.figures(&mut self.job(2, "fit-rank"))?;
-        let [short, medium, send, receive, wake, rate, put, get, atomic, copy, reduce] =
+        let [short, medium, long, send, receive, wake, rate, put, get, atomic, copy, reduce] =
             figures[..]
         else {
             return Err("the job printed too few figures".to_owned());
         };
-        let times =
-            NetworkFigures { short, medium, send, receive, wake, ..NetworkFigures::default() };
+        let times = NetworkFigures {
+            short,
+            medium,
+            long,
+            send,
+            receive,
+            wake,
+            ..NetworkFigures::default()
+        };
         Ok(NetworkFigures { rate, put, get, atomic, copy, reduce, ..times })
     }
 }
@@ -275,8 +291,9 @@ impl FitProgram {
     }
 
     /// Returns the times of one pass, in the order of [`NetworkFigures`].
-    fn figures(&mut self) -> Result<[f64; 11], String> {
+    fn figures(&mut self) -> Result<[f64; 12], String> {
         let (short, medium) = (self.message(SHORT)?, self.message(MEDIUM)?);
+        let long = self.message(LONG)?;
         let burst = self.burst()?;
         // Each rank knows one of the two figures.
         let (send, receive) = if self.is_first() { (burst, 0.0) } else { (0.0, burst) };
@@ -284,7 +301,7 @@ impl FitProgram {
         let (woken, window) = (self.woken()?, self.window()?);
         let [put, get, atomic] = self.one_sided()?;
         let [copy, reduce] = self.processor()?;
-        Ok([short, medium, send, receive, woken, window, put, get, atomic, copy, reduce])
+        Ok([short, medium, long, send, receive, woken, window, put, get, atomic, copy, reduce])
     }
 }
 
@@ -298,11 +315,13 @@ pub fn run(args: &FitRank) -> Result<(), String> {
         }
     }
     if program.is_first() {
-        let [short, medium, send, receive, woken, window, put, get, atomic, copy, reduce] = all;
+        let [short, medium, long, send, receive, woken, window, put, get, atomic, copy, reduce] =
+            all;
         let rate = |bytes: usize, us: f64| bytes as f64 / us;
         let (window, copy) = (rate(WINDOW * LONG, window), rate(BLOCK, copy));
         let (wake, reduce) = (woken - 2.0 * short, rate(BLOCK, reduce));
-        let all = [short, medium, send, receive, wake, window, put, get, atomic, copy, reduce];
+        let all =
+            [short, medium, long, send, receive, wake, window, put, get, atomic, copy, reduce];
         all.iter().for_each(|figure| println!("{figure:.4}"));
     }
     program.program.call("MPI_Finalize", &[])
