@@ -24,8 +24,8 @@ pub struct BenchArgs {
     pub(super) check: bool,
     /// Measured times beside the times that `weft sim run` predicts: latency, allreduce, alltoall, halo_twosided and cg on 2 ranks,
     /// or the named benchmarks. A machine file is fitted first (`weft sim fit`) to this host, or with --hosts 2 to two hosts. 5 rounds
-    /// by default.
-    #[arg(long, conflicts_with_all = ["matrix", "rows", "check", "files", "cold", "cliffs", "progress", "variant", "cable", "no_weft", "peer", "make_peers", "quickest"])]
+    /// by default. The file has the quickest times of its measurements, so a machine that is not quiet needs --quickest.
+    #[arg(long, conflicts_with_all = ["matrix", "rows", "check", "files", "cold", "cliffs", "progress", "variant", "cable", "no_weft", "peer", "make_peers"])]
     pub(super) prediction: bool,
     /// Files compared with ROMIO and OMPIO, on tmpfs (/dev/shm) and on disk (/var/tmp): contiguous blocks, strided pieces
     /// collectively and by each rank independently, many small accesses, the shared pointer, opening and closing. Prints a table of

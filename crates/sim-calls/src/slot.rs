@@ -69,9 +69,6 @@ pub fn processor_time() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Number of readings of the clock from which the quickest is taken.
-const READINGS: usize = 100;
-
 /// Longest computing between two calls that the steady clock measures, in nanoseconds. The processor time, which does not contain the
 /// turns of other programs, takes a system call: it would be longer than what it measures.
 const SHORT: u64 = 20_000;
@@ -92,28 +89,23 @@ impl CallEnd {
     /// Returns the computing since the call has ended, in nanoseconds.
     fn computed(self) -> u64 {
         let steady = steady_time().saturating_sub(self.steady);
-        match steady <= SHORT {
-            true => steady.saturating_sub(time_of_reading()),
-            false => processor_time().saturating_sub(self.processor),
+        if steady > SHORT {
+            return processor_time().saturating_sub(self.processor);
         }
+        let least = LEAST.get().min(steady);
+        LEAST.set(least);
+        steady - least
     }
 }
 
 thread_local! {
     /// End of the thread's last call; `None` before its first call.
     static LAST: Cell<Option<CallEnd>> = const { Cell::new(None) };
+    /// Least time so far between two calls, in nanoseconds. It is the time of the measurement itself, or so near to it that no
+    /// program notices: the code of a call is out of the caches after a turn of another rank, as in all other measurements.
+    static LEAST: Cell<u64> = const { Cell::new(u64::MAX) };
     /// Number of calls in which the thread is: a callback of the library may call MPI again.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
-}
-
-/// Returns the time between two readings of the steady clock with nothing between them, in nanoseconds.
-fn time_of_reading() -> u64 {
-    static TIME: OnceLock<u64> = OnceLock::new();
-    let between = |_| {
-        let first = steady_time();
-        steady_time().saturating_sub(first)
-    };
-    *TIME.get_or_init(|| (0..READINGS).map(between).min().unwrap_or(0))
 }
 
 /// Adds the thread's computing since its last call to the slot.
