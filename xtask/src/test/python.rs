@@ -187,17 +187,19 @@ pub(super) fn source(folder: &Path) -> Result<PathBuf, String> {
     if unpacked.join("test/main.py").exists() {
         return Ok(unpacked);
     }
-    let python = venv(folder, "fetch")?;
-    step(
-        Command::new(&python)
-            .args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"])
-            .args(["--no-binary", ":all:", "--dest"])
-            .arg(folder)
-            .arg(format!("mpi4py=={VERSION}")),
-    )?;
+    download_source(folder, VERSION)?;
     let archive = folder.join(format!("mpi4py-{VERSION}.tar.gz"));
     step(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(folder))?;
     Ok(unpacked)
+}
+
+/// Downloads mpi4py's sdist to `folder`. Only mpi4py itself must be a source: the packages that its build needs would take minutes to
+/// build.
+pub(super) fn download_source(to: &Path, version: &str) -> Result<(), String> {
+    let mut pip = Command::new(venv(&folder()?, "fetch")?);
+    pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]);
+    pip.args(["--no-binary", "mpi4py", "--dest"]).arg(to);
+    step(pip.arg(format!("mpi4py=={version}")))
 }
 
 /// Returns the Python of the virtual environment `name` in `folder`. Makes the virtual environment unless it exists.

@@ -1,7 +1,7 @@
 //! Folders of the installation and of the unpacked packages, and commands that start a program under each launcher.
 
 use super::super::debian;
-use super::super::python::{VERSION, folder, packages, venv};
+use super::super::python::{VERSION, download_source, packages, venv};
 use super::super::tools::{quiet, step};
 use crate::root;
 use std::ffi::OsString;
@@ -208,11 +208,7 @@ fn source(work: &Path) -> Result<PathBuf, String> {
     if unpacked.join("test/runtests.py").exists() {
         return Ok(unpacked);
     }
-    let python = venv(&folder()?, "fetch")?;
-    let mut pip = Command::new(python);
-    pip.args(["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]);
-    pip.args(["--no-binary", ":all:", "--dest"]).arg(work);
-    step(pip.arg(format!("mpi4py=={DEBIAN_MPI4PY}")))?;
+    download_source(work, DEBIAN_MPI4PY)?;
     let archive = work.join(format!("mpi4py-{DEBIAN_MPI4PY}.tar.gz"));
     step(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(work))?;
     Ok(unpacked)
