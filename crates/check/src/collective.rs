@@ -1,8 +1,8 @@
 //! Comparison of collective operations among their ranks, before data move.
 //!
 //! Each communicator, window and file of the program has a communicator of its own for these comparisons. Each rank reduces a hash of
-//! its call, and the hash's complement, with MPI_MAX there. All hashes are equal if the two maxima are complements. Else all ranks
-//! gather their records, and the lowest rank reports the first two that differ. An intercommunicator has one communicator for both
+//! its call, and the hash's complement, with MPI_MAX there. All hashes are equal if the two maxima are complements. A second hash contains the
+//! signature; it counts only if all ranks know theirs. If hashes differ, all ranks gather their records, and the lowest rank reports the first two that differ. An intercommunicator has one communicator for both
 //! groups, on which records are gathered at once, since the groups play different parts.
 //!
 //! The standard has one order for blocking and nonblocking operations (MPI 5.0, section 6.12), so each rank completes its comparisons in the
@@ -46,12 +46,42 @@ pub struct ComparisonPlan {
     pub has_accesses: bool,
 }
 
+/// Words that all ranks reduce with MPI_MAX.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct HashWords {
+    /// Hash of the call without its signature, and the hash's complement.
+    key: [u64; 2],
+    /// The same with the signature.
+    whole: [u64; 2],
+    /// 1 if the signature is not known, or matches every signature. Then the signatures are not compared.
+    is_open: u64,
+    /// 1 if this rank has accesses to windows for the other ranks.
+    has_accesses: u64,
+}
+
+impl HashWords {
+    fn of(record: &CollectiveRecord) -> HashWords {
+        let (key, whole) = (record.key_hash(), record.hash());
+        HashWords {
+            key: [key, !key],
+            whole: [whole, !whole],
+            is_open: u64::from(record.common.is_open()),
+            has_accesses: 0,
+        }
+    }
+
+    /// Returns true if the maxima of all ranks say that all calls are equal.
+    fn is_equal(&self) -> bool {
+        self.key[0] == !self.key[1] && (self.is_open != 0 || self.whole[0] == !self.whole[1])
+    }
+}
+
 /// A comparison under way.
 pub struct ComparisonUnderWay {
     pub record: CollectiveRecord,
-    /// Hash, its complement, and 1 if this rank has accesses to windows for the other ranks.
-    own: [u64; 3],
-    all: [u64; 3],
+    own: HashWords,
+    all: HashWords,
     /// Records of all ranks, for intercommunicators.
     gathered: Vec<CollectiveRecord>,
     request: usize,
@@ -69,8 +99,9 @@ impl ComparisonUnderWay {
         // SAFETY: the arrays have the sizes of the calls, and live in a box until the request is complete.
         self.code = unsafe {
             if self.gathered.is_empty() {
-                let (own, all) = (self.own.as_ptr(), self.all.as_mut_ptr());
-                mpi!(MPI_Iallreduce(own, all, 3usize, MPI_UINT64_T, MPI_MAX, self.comm, request))
+                let (own, all) = (&raw const self.own, &raw mut self.all);
+                let words = size_of::<HashWords>() / size_of::<u64>();
+                mpi!(MPI_Iallreduce(own, all, words, MPI_UINT64_T, MPI_MAX, self.comm, request))
             } else {
                 let (own, all) = (&raw const self.record, self.gathered.as_mut_ptr());
                 let n = size_of::<CollectiveRecord>();
@@ -98,12 +129,12 @@ impl ComparisonUnderWay {
         if !self.gathered.is_empty() {
             return mismatch(&self.gathered);
         }
-        if self.all[0] == !self.all[1] { None } else { mismatch(&self.records()) }
+        if self.all.is_equal() { None } else { mismatch(&self.records()) }
     }
 
     /// Returns true if a rank has accesses to windows for the other ranks.
     pub fn has_accesses(&self) -> bool {
-        self.code == 0 && self.all[2] != 0
+        self.code == 0 && self.all.has_accesses != 0
     }
 
     /// Gathers the records of all ranks, after a comparison has failed. All ranks call this function.
@@ -282,12 +313,13 @@ impl CollectiveContexts {
         record.sequence = sequence;
         record.group = context.group;
         record.is_inter = u32::from(context.kind == CommKind::Inter);
-        let own = record.hash();
+        let has_accesses = u64::from(has_accesses);
+        let own = HashWords { has_accesses, ..HashWords::of(&record) };
         let gathered = if context.kind == CommKind::Inter { context.size } else { 0 };
         context.under_way.push_back(Box::new(ComparisonUnderWay {
             record,
-            own: [own, !own, u64::from(has_accesses)],
-            all: [0; 3],
+            own,
+            all: HashWords::default(),
             gathered: vec![CollectiveRecord::default(); gathered],
             request: 0,
             code: 0,

@@ -29,7 +29,20 @@ pub struct TypeFacts {
     pub signature: TypeSignature,
     /// Memory of an element; `None` if there are too many blocks, or if the blocks are not computed.
     pub blocks: Option<Vec<MemoryRange>>,
+    /// True if the memory of an element follows the order of the signature, without overlaps. Only then do equal data in memory have equal
+    /// bytes, whatever the types are.
+    pub in_order: bool,
     pub extent: i64,
+}
+
+impl TypeFacts {
+    /// Returns true if the memory of `count` elements follows the order of the signature, without overlaps.
+    pub fn is_in_order(&self, count: i64) -> bool {
+        let span = self.blocks.as_ref().and_then(|blocks| Some((blocks.first()?, blocks.last()?)));
+        let is_apart = span
+            .is_none_or(|(first, last)| last.offset + last.length - first.offset <= self.extent);
+        self.in_order && (count <= 1 || is_apart)
+    }
 }
 
 /// Class of MPI_PACKED, which matches every type.
@@ -88,6 +101,7 @@ mod combiner {
     pub const HINDEXED_BLOCK: i32 = 109;
     pub const STRUCT: i32 = 110;
     pub const SUBARRAY: i32 = 111;
+    pub const DARRAY: i32 = 112;
     pub const RESIZED: i32 = 116;
 }
 
@@ -98,8 +112,6 @@ pub struct Datatypes(FxHashMap<usize, Arc<TypeFacts>>);
 /// Parts of a type, as MPI_Type_get_contents returns them.
 struct TypeContents {
     combiner: c_int,
-    /// Number of dimensions of a subarray.
-    dimensions: usize,
     /// Counts of a type that was made with large counts, with its places in bytes behind them; else the integers.
     counts: Vec<i64>,
     /// Places in bytes of a type that was made without large counts.
@@ -141,7 +153,8 @@ impl Datatypes {
         let (number, size) = (NUMBERS.fetch_add(1, Ordering::Relaxed), size.max(0) as u64);
         if let Some(known) = PREDEFINED.iter().find(|known| known.handle == handle) {
             let (signature, blocks) = predefined(known);
-            return Some(TypeFacts { number, size, signature, blocks: Some(blocks), extent });
+            let blocks = Some(blocks);
+            return Some(TypeFacts { number, size, signature, blocks, in_order: true, extent });
         }
         let contents = contents(handle)?;
         let of: Option<Vec<_>> = contents.types.iter().map(|&inner| self.facts(inner)).collect();
@@ -153,11 +166,14 @@ impl Datatypes {
             unsafe { mpi!(MPI_Type_free(&raw mut inner)) };
         }
         let of = of?;
+        let blocks = blocks(&contents, &of);
+        let in_order = blocks.as_ref().is_some_and(|blocks| in_order(&contents, &of, blocks));
         Some(TypeFacts {
             number,
             size,
-            signature: signature(&contents, &of)?,
-            blocks: blocks(&contents, &of).map(merged).filter(|blocks| blocks.len() <= MAX_BLOCKS),
+            signature: signature(&contents, &of, size)?,
+            blocks: blocks.map(merged).filter(|blocks| blocks.len() <= MAX_BLOCKS),
+            in_order,
             extent,
         })
     }
@@ -209,22 +225,11 @@ fn contents(handle: usize) -> Option<TypeContents> {
             large.as_mut_ptr(),
             inner.as_mut_ptr()
         ));
-        let dimensions = integers.first().map_or(0, |&n| usize::try_from(n).unwrap_or(0));
         let all = match large.is_empty() {
             false => large,
-            // The first integer of a subarray is its number of dimensions, which is no count.
-            true if combiner == combiner::SUBARRAY => {
-                integers.into_iter().skip(1).map(i64::from).collect()
-            }
             true => integers.into_iter().map(i64::from).collect(),
         };
-        (code == 0).then_some(TypeContents {
-            combiner,
-            dimensions,
-            counts: all,
-            places,
-            types: inner,
-        })
+        (code == 0).then_some(TypeContents { combiner, counts: all, places, types: inner })
     }
 }
 
@@ -273,16 +278,22 @@ fn parts(contents: &TypeContents, of: &[Arc<TypeFacts>]) -> Option<Vec<Part>> {
     }
 }
 
-/// Returns the signature of a type.
-fn signature(contents: &TypeContents, of: &[Arc<TypeFacts>]) -> Option<TypeSignature> {
-    if contents.combiner == combiner::SUBARRAY {
-        let dims = contents.dimensions;
-        let sizes = contents.counts.get(dims..2 * dims)?;
-        return Some(of.first()?.signature.repeat(sizes.iter().product::<i64>() as u64));
+/// Returns the signature of a type of `size` bytes.
+fn signature(contents: &TypeContents, of: &[Arc<TypeFacts>], size: u64) -> Option<TypeSignature> {
+    if matches!(contents.combiner, combiner::SUBARRAY | combiner::DARRAY) {
+        let inner = of.first()?;
+        return Some(inner.signature.repeat(size.checked_div(inner.size).unwrap_or(0)));
     }
     let parts = parts(contents, of)?;
     let whole = |part: &Part| of[part.inner].signature.repeat(part.count.max(0) as u64);
     Some(TypeSignature::sequence(parts.iter().map(whole).collect()))
+}
+
+/// Returns true if the memory of a type follows the order of its signature. `blocks`: memory of its parts, in the order of the parts.
+fn in_order(contents: &TypeContents, of: &[Arc<TypeFacts>], blocks: &[MemoryRange]) -> bool {
+    let parts = parts(contents, of).unwrap_or_default();
+    parts.iter().all(|part| of[part.inner].is_in_order(part.count))
+        && blocks.windows(2).all(|pair| pair[0].offset + pair[0].length <= pair[1].offset)
 }
 
 /// Returns the memory of a type.
@@ -356,6 +367,21 @@ mod tests {
         let every_other = repeated(&[block(0, 4)], 8, 3).unwrap();
         assert_eq!(every_other, [block(0, 4), block(8, 4), block(16, 4)]);
         assert_eq!(repeated(&[block(0, 4)], 8, 1 << 30), None);
+    }
+
+    #[test]
+    fn elements_that_overlap_or_go_back_are_not_in_order() {
+        let facts = |extent, in_order| TypeFacts {
+            number: 0,
+            size: 8,
+            signature: TypeSignature::element(33),
+            blocks: Some(vec![block(0, 4), block(8, 4)]),
+            in_order,
+            extent,
+        };
+        assert!(facts(12, true).is_in_order(3) && facts(4, true).is_in_order(1));
+        assert!(!facts(4, true).is_in_order(2) && !facts(-12, true).is_in_order(2));
+        assert!(!facts(12, false).is_in_order(1));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 use crate::library::find_next;
 use crate::slot;
+use crate::system_clock::system_clock;
 use std::cell::Cell;
 use std::ffi::{c_int, c_uint};
 use std::sync::OnceLock;
@@ -13,7 +14,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use weft_client::ClientFunction;
 use weft_fabric_sim_client::{ClockReadings, RankSlot};
 
-static CLOCK_GETTIME: ClientFunction = ClientFunction::new(c"clock_gettime");
 static GETTIMEOFDAY: ClientFunction = ClientFunction::new(c"gettimeofday");
 static NANOSLEEP: ClientFunction = ClientFunction::new(c"nanosleep");
 
@@ -22,28 +22,6 @@ const SECOND: u64 = 1_000_000_000;
 fn is_wanted() -> bool {
     static WANTED: OnceLock<bool> = OnceLock::new();
     *WANTED.get_or_init(|| std::env::var_os("WEFT_SIM_CLOCKS").is_some_and(|value| value == "1"))
-}
-
-/// Calls the C library's clock_gettime(2).
-///
-/// # Safety
-/// `time` points to a timespec.
-unsafe fn system_clock(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
-    let next = CLOCK_GETTIME.address(find_next);
-    // SAFETY: the address is that of the C library's function of this type.
-    unsafe {
-        let next: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
-            std::mem::transmute(next);
-        next(clock, time)
-    }
-}
-
-/// Returns the time of the system's steady clock, in nanoseconds. The C library reads it without a system call.
-pub fn steady_time() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `now` is a local variable.
-    unsafe { system_clock(libc::CLOCK_MONOTONIC, &raw mut now) };
-    now.tv_sec as u64 * SECOND + now.tv_nsec as u64
 }
 
 /// Returns the real time of a clock in nanoseconds.

@@ -14,6 +14,7 @@ mod clocks;
 mod counts;
 mod library;
 mod slot;
+mod system_clock;
 
 /// Defines the entry point of an MPI function.
 macro_rules! entry_point {

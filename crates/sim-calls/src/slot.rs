@@ -1,6 +1,6 @@
 //! The slot of this process, and the calls that are written there.
 
-use crate::clocks::steady_time;
+use crate::system_clock::steady_time;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};

@@ -62,6 +62,29 @@ impl<'a> Random<'a> {
             .map_err(|e| format!("mpiexec: {e}"))
     }
 
+    /// Launches programs in the checking mode, which must report nothing. The programs take the functions from the process, where the
+    /// layer of the checks comes first.
+    fn checked(&self, ranks: usize, args: &[String]) -> Result<String, String> {
+        let library = |name: &str| self.prefix.join("lib").join(name).display().to_string();
+        let [check, library] = ["weft/libweft_check.so", "libmpi_abi.so.1"].map(library);
+        let mut mpiexec = Command::new(self.prefix.join("bin/mpiexec"));
+        mpiexec.args(["-check", "--timeout", &LIMIT.to_string(), "-n", &ranks.to_string()]);
+        mpiexec.arg("env").arg(format!("LD_PRELOAD={check}:{library}")).arg(&self.program);
+        let output = mpiexec.args(["--library", ""]).args(args).output();
+        let output = output.map_err(|e| format!("mpiexec: {e}"))?;
+        let out = String::from_utf8_lossy(&output.stdout);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        match out.lines().find_map(|l| l.strip_prefix("correct: ")) {
+            Some(told) if output.status.success() && !errors.contains("weft check:") => {
+                Ok(told.to_owned())
+            }
+            _ => Err(format!(
+                "random programs on {ranks} ranks in the checking mode: {}\n{out}{errors}",
+                output.status
+            )),
+        }
+    }
+
     /// Launches programs that must find no error. Returns the text after `correct: ` in their output.
     fn correct(&self, ranks: usize, settings: &[&str], args: &[String]) -> Result<String, String> {
         let output = self.launch(ranks, settings, args)?;
@@ -100,6 +123,15 @@ impl<'a> Random<'a> {
     }
 }
 
+/// Numbers of ranks of the programs that run in the checking mode, too.
+const CHECKED_RANKS: [usize; 3] = [2, 3, 5];
+
+/// Returns the arguments for programs of a seed.
+fn of_seed(seed: usize) -> Vec<String> {
+    let (seed, programs) = (seed.to_string(), PROGRAMS.to_string());
+    ["--seed", &seed, "--programs", &programs].map(str::to_owned).to_vec()
+}
+
 /// Adds arguments to the launch of another test, so that it runs `programs` random programs.
 pub(super) fn words(
     command: &mut Command,
@@ -123,13 +155,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     for ranks in RANKS {
         for half in 0..2 {
             let settings = SETTINGS[(ranks * 2 + half) % SETTINGS.len()];
-            let seed = 100 * ranks + half;
-            let args = [
-                "--seed".to_owned(),
-                seed.to_string(),
-                "--programs".to_owned(),
-                PROGRAMS.to_string(),
-            ];
+            let args = of_seed(100 * ranks + half);
             let told = random.correct(ranks, settings, &args)?;
             println!("ok   {told} {}", settings.join(" "));
             programs += PROGRAMS;
@@ -137,6 +163,11 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         }
     }
     println!("ok   {programs} random programs ({:.1} s)", began.elapsed().as_secs_f64());
+    for ranks in CHECKED_RANKS {
+        let told = random.checked(ranks, &of_seed(100 * ranks))?;
+        println!("ok   {told} in the checking mode");
+        tally.passed += 1;
+    }
     Ok(())
 }
 
@@ -162,6 +193,8 @@ pub fn soak(prefix: &Path, seconds: u64) -> Result<(), String> {
         ];
         let told = random.correct(ranks, settings, &args)?;
         println!("ok   {told} {}", settings.join(" "));
+        let told = random.checked(ranks, &args)?;
+        println!("ok   {told} in the checking mode");
     }
     Ok(())
 }

@@ -1,7 +1,8 @@
 //! Collective calls: their comparison among all ranks, and between pairs of ranks.
 
 use super::operations::{
-    MPI_IN_PLACE, RequestPlan, add_request, buffer_places, check_memory, is_root, members, ranges,
+    MPI_IN_PLACE, RequestPlan, add_request, buffer_places, check_memory, is_root, members,
+    own_members, ranges,
 };
 use super::{Checker, after, is_request, window_compare, windows, with};
 use crate::collective::pairwise::{self, PairMismatch};
@@ -162,8 +163,10 @@ unsafe fn record(
                 if *name == "assert" { value & COLLECTIVE_ASSERTIONS } else { value };
             continue;
         }
+        // The counts of MPI_Reduce_scatter are those of the own group.
+        let of_group = if base == "reduce_scatter" { own_members } else { members };
         let length = call.named("ndims").map_or_else(
-            || call.handle("COMMUNICATOR").map_or(0, members),
+            || call.handle("COMMUNICATOR").map_or(0, of_group),
             |dimensions| dimensions.max(0) as usize,
         );
         // SAFETY: the array has this length, as MPI requires of the program.

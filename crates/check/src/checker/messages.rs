@@ -84,7 +84,7 @@ mod tests {
         let all = elements.iter().map(|&(class, _)| TypeSignature::element(class)).collect();
         let size: u64 = elements.iter().map(|(_, size)| size).sum();
         let signature = TypeSignature::sequence(all);
-        TypeFacts { number: 0, size, signature, blocks: None, extent: size as i64 }
+        TypeFacts { number: 0, size, signature, blocks: None, in_order: true, extent: size as i64 }
     }
 
     fn result(sent: &TypeFacts, n: u64, received: TypeFacts, count: i64) -> SignatureMatch {

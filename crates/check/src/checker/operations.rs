@@ -48,6 +48,22 @@ pub(super) fn members(comm: usize) -> usize {
     size.max(0) as usize
 }
 
+/// Returns the number of processes in the own group of a communicator.
+pub(super) fn own_members(comm: usize) -> usize {
+    let mut size = 0 as c_int;
+    // SAFETY: the result is a local variable.
+    unsafe { crate::library::mpi!(MPI_Comm_size(comm, &raw mut size)) };
+    size.max(0) as usize
+}
+
+/// Returns the rank of this process in its group of a communicator.
+fn own_rank(comm: usize) -> usize {
+    let mut rank = 0 as c_int;
+    // SAFETY: the result is a local variable.
+    unsafe { crate::library::mpi!(MPI_Comm_rank(comm, &raw mut rank)) };
+    rank.max(0) as usize
+}
+
 /// Returns the elements of the buffer with one of these names.
 pub(super) fn elements(
     checker: &mut Checker,
@@ -69,8 +85,10 @@ fn parts(call: &CheckedCall<'_>, place: usize) -> i64 {
     let name = call.function.parameters[place].name;
     let each = (name == "recvbuf" && (stem.contains("gather") || stem.contains("alltoall")))
         || (name == "sendbuf" && (stem.contains("scatter") || stem.contains("alltoall")));
-    let members = || call.handle("COMMUNICATOR").map_or(1, |comm| members(comm) as i64);
-    if each { members() } else { 1 }
+    // MPI_Reduce_scatter_block distributes the result within each group.
+    let of_group = if stem.contains("reduce") { own_members } else { members };
+    let parts = || call.handle("COMMUNICATOR").map_or(1, |comm| of_group(comm) as i64);
+    if each { parts() } else { 1 }
 }
 
 /// Returns the memory of a call's buffers. Buffers whose memory is not known are left out.
@@ -96,11 +114,7 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
         if parameter.kind != "BUFFER" || call.arguments[place] == MPI_IN_PLACE {
             continue;
         }
-        // Only the root's receive buffer of a gather or reduction counts, and only its send buffer of a scatter.
-        let of_root = (parameter.name == "recvbuf"
-            && (stem.contains("ather") || stem.contains("educe")))
-            || (parameter.name == "sendbuf" && stem.contains("catter"));
-        if root.is_some() && of_root && !is_root {
+        if root.is_some() && !has_buffer(stem, parameter.name, RootSide { kind, is_root }) {
             continue;
         }
         let Some(places) = buffer_places(call, place) else { continue };
@@ -108,7 +122,9 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
         let elements = match call.function.parameters[places.count].is_array {
             false => ElementCount::Plain(call.integer(places.count) * parts(call, place)),
             true => {
-                let size = call.handle("COMMUNICATOR").map_or(0, members);
+                // The counts of MPI_Reduce_scatter are those of the own group.
+                let of_group = if places.displacements.is_some() { members } else { own_members };
+                let size = call.handle("COMMUNICATOR").map_or(0, of_group);
                 // SAFETY: the arrays have an element for each rank, as MPI requires of the program.
                 let piece = |i| unsafe {
                     let shift = places.displacements.map_or(0, |place| call.element(place, i));
@@ -116,7 +132,11 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
                 };
                 match places.displacements {
                     Some(_) => ElementCount::Vector((0..size).map(piece).collect()),
-                    // The counts of MPI_Reduce_scatter have no displacements.
+                    // The counts of MPI_Reduce_scatter have no displacements. A rank receives its own part.
+                    None if parameter.name == "recvbuf" => {
+                        let rank = call.handle("COMMUNICATOR").map_or(0, own_rank);
+                        ElementCount::Plain(if rank < size { piece(rank).0 } else { 0 })
+                    }
                     None => ElementCount::Plain((0..size).map(|i| piece(i).0).sum()),
                 }
             }
@@ -133,6 +153,32 @@ pub(super) unsafe fn ranges(checker: &mut Checker, call: &CheckedCall<'_>) -> Ve
         all.extend(found);
     }
     all
+}
+
+/// Side of a rank in an operation with a root.
+#[derive(Clone, Copy)]
+struct RootSide {
+    kind: CommKind,
+    is_root: bool,
+}
+
+/// Returns true if a buffer of an operation with a root counts on this side (MPI 5.0, section 6.2.3).
+///
+/// | operation | root | other ranks |
+/// |---|---|---|
+/// | gather, reduction | `recvbuf`, within a communicator also `sendbuf` | `sendbuf` |
+/// | scatter | `sendbuf`, within a communicator also `recvbuf` | `recvbuf` |
+fn has_buffer(stem: &str, parameter: &str, side: RootSide) -> bool {
+    let (of_root, of_others) = match stem {
+        _ if stem.contains("catter") => ("sendbuf", "recvbuf"),
+        _ if stem.contains("ather") || stem.contains("educe") => ("recvbuf", "sendbuf"),
+        _ => return true,
+    };
+    match side {
+        RootSide { is_root: false, .. } => parameter != of_root,
+        RootSide { kind: CommKind::Inter, .. } => parameter != of_others,
+        RootSide { .. } => true,
+    }
 }
 
 /// Returns true if this rank is the root.
@@ -407,4 +453,26 @@ pub unsafe fn start_requests(index: usize, call: &CheckedCall<'_>) -> c_int {
     });
     // SAFETY: the caller promises it.
     unsafe { forward(index, call.arguments) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_count_on_their_side() {
+        let inter = RootSide { kind: CommKind::Inter, is_root: true };
+        let root = RootSide { kind: CommKind::Intra, is_root: true };
+        let other = RootSide { kind: CommKind::Intra, is_root: false };
+        for (stem, of_root, of_others) in [
+            ("Gather", "recvbuf", "sendbuf"),
+            ("Ireduce", "recvbuf", "sendbuf"),
+            ("Scatterv_init", "sendbuf", "recvbuf"),
+        ] {
+            assert!(has_buffer(stem, of_root, inter) && !has_buffer(stem, of_others, inter));
+            assert!(has_buffer(stem, of_root, root) && has_buffer(stem, of_others, root));
+            assert!(!has_buffer(stem, of_root, other) && has_buffer(stem, of_others, other));
+        }
+        assert!(has_buffer("Bcast", "buffer", other) && has_buffer("Ibcast", "buffer", inter));
+    }
 }

@@ -95,6 +95,8 @@ unsafe fn begin(checker: &mut Checker, index: usize, call: &CheckedCall<'_>) -> 
     }
     check_memory(checker, call, &ranges);
     let blocks = target_blocks(checker, call, handle, target);
+    let compares_data = kind == AccessKind::Put
+        && ["origin", "target"].into_iter().all(|side| is_in_order(checker, call, side));
     let operation = checker.next_operation();
     let is_watched = checker.windows.get(handle)?.watched < LOCAL_USES;
     let sample = |range: &BufferRange| match range.access {
@@ -117,12 +119,13 @@ unsafe fn begin(checker: &mut Checker, index: usize, call: &CheckedCall<'_>) -> 
         target,
         kind,
         epoch: epoch?,
+        has_blocks: blocks.is_some(),
         blocks: blocks.unwrap_or_default(),
         site: call.site,
         function: index as u32,
         rank: checker.rank,
         // SAFETY: the program's buffers can be read.
-        data: if kind == AccessKind::Put { unsafe { data_hash(&ranges) } } else { 0 },
+        data: if compares_data { unsafe { data_hash(&ranges) } } else { 0 },
         is_complete: false,
         messages: 0,
         has_followers: false,
@@ -168,6 +171,13 @@ fn elements(call: &CheckedCall<'_>, prefix: &str) -> (i64, Option<usize>) {
     let place = call.function.place(&format!("{prefix}_datatype"));
     let place = place.or_else(|| call.function.place("datatype"));
     (count, place.map(|place| call.arguments[place]))
+}
+
+/// Returns true if the memory of an access on one side follows the order of its signature.
+fn is_in_order(checker: &mut Checker, call: &CheckedCall<'_>, side: &str) -> bool {
+    let (count, datatype) = elements(call, side);
+    let facts = datatype.and_then(|datatype| checker.types.facts(datatype));
+    facts.is_some_and(|facts| facts.is_in_order(count))
 }
 
 /// Returns the memory of the origin that an access uses.

@@ -37,11 +37,14 @@ impl SignatureWords {
 
     /// Returns true if both signatures are known and differ. MPI_PACKED matches every type.
     pub fn differs(&self, other: &SignatureWords) -> bool {
-        let packed = u32::from(PACKED);
-        self.is_known & other.is_known != 0
-            && self.first != packed
-            && other.first != packed
+        !self.is_open()
+            && !other.is_open()
             && (self.elements, self.hash) != (other.elements, other.hash)
+    }
+
+    /// Returns true if the signature is not known, or matches every signature.
+    pub fn is_open(&self) -> bool {
+        self.is_known == 0 || self.first == u32::from(PACKED)
     }
 
     /// Describes the signature for a report.
@@ -107,10 +110,15 @@ impl CollectiveRecord {
         ]
     }
 
+    /// Returns a hash of all that is equal on all ranks of an intracommunicator, without the signature.
+    pub fn key_hash(&self) -> u64 {
+        hash(&self.key())
+    }
+
     /// Returns a hash of all that is equal on all ranks of an intracommunicator.
     pub fn hash(&self) -> u64 {
         let signature = [self.common.elements, self.common.hash, u64::from(self.common.is_known)];
-        hash(&[hash(&self.key()), hash(&signature)])
+        hash(&[self.key_hash(), hash(&signature)])
     }
 }
 
@@ -244,6 +252,15 @@ mod tests {
 
     fn record(name: &str, rank: i32) -> CollectiveRecord {
         CollectiveRecord { function: index(name), rank, ..CollectiveRecord::default() }
+    }
+
+    #[test]
+    fn a_key_does_not_contain_the_signature() {
+        let known = SignatureWords { elements: 1, hash: 5, first: 12, is_known: 1 };
+        let [a, b] = [SignatureWords::default(), known]
+            .map(|common| CollectiveRecord { common, ..record("MPI_Bcast", 0) });
+        assert!(a.key_hash() == b.key_hash() && a.hash() != b.hash());
+        assert!(a.common.is_open() && !b.common.is_open());
     }
 
     #[test]

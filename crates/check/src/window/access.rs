@@ -87,6 +87,8 @@ pub struct CheckedAccess {
     pub epoch: CheckedEpoch,
     /// Bytes relative to the window's base, sorted.
     pub blocks: Vec<MemoryRange>,
+    /// False if the bytes are not known. Then there are no blocks, and the access may have any byte.
+    pub has_blocks: bool,
     pub site: CallSite,
     /// Index of the function.
     pub function: u32,
@@ -111,6 +113,7 @@ impl CheckedAccess {
             kind: AccessKind::Get,
             epoch: CheckedEpoch::Fence,
             blocks: vec![MemoryRange { offset: 0, length }],
+            has_blocks: true,
             site: CallSite::default(),
             function: 0,
             rank: 0,
@@ -158,7 +161,10 @@ pub fn encode<'a>(accesses: impl Iterator<Item = &'a CheckedAccess>, messages: u
         let has_followers = access.is_complete && access.messages != messages;
         words.extend(access.kind.words());
         words.extend([
-            epoch | u64::from(access.is_complete) << 8 | u64::from(has_followers) << 9,
+            epoch
+                | u64::from(access.is_complete) << 8
+                | u64::from(has_followers) << 9
+                | u64::from(access.has_blocks) << 10,
             u64::from(access.function),
             access.rank as u64,
             access.site.module,
@@ -189,6 +195,7 @@ pub fn decode(words: &[u64]) -> Vec<CheckedAccess> {
                 .chunks_exact(2)
                 .map(|block| MemoryRange { offset: block[0] as i64, length: block[1] as i64 })
                 .collect(),
+            has_blocks: head[2] >> 10 & 1 == 1,
             site: CallSite { module: head[5], offset: head[6] },
             function: head[3] as u32,
             rank: head[4] as i32,
@@ -222,6 +229,7 @@ mod tests {
     #[test]
     fn records_travel_unchanged() {
         let access = CheckedAccess {
+            has_blocks: true,
             target: 0,
             kind: AccessKind::Atomic(0x24),
             epoch: CheckedEpoch::Passive { is_exclusive: true },

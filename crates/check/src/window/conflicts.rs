@@ -101,6 +101,9 @@ pub fn uncovered_change(
     before: &[u8],
     after: &[u8],
 ) -> Option<(usize, i64)> {
+    if accesses.iter().any(|access| access.kind.writes() && !access.has_blocks) {
+        return None;
+    }
     let is_written = |byte: i64| {
         let one = [MemoryRange { offset: byte, length: 1 }];
         accesses
@@ -131,7 +134,9 @@ pub fn single_put(accesses: &[CheckedAccess], place: usize) -> bool {
         && put.data != 0
         && put.blocks.len() == 1
         && !accesses.iter().enumerate().any(|(other, access)| {
-            other != place && access.kind.writes() && overlap(&access.blocks, &put.blocks).is_some()
+            let may_overlap =
+                || !access.has_blocks || overlap(&access.blocks, &put.blocks).is_some();
+            other != place && access.kind.writes() && may_overlap()
         })
 }
 
@@ -144,6 +149,7 @@ mod tests {
 
     fn access(rank: i32, kind: AccessKind, epoch: CheckedEpoch, at: (i64, i64)) -> CheckedAccess {
         CheckedAccess {
+            has_blocks: true,
             target: 0,
             kind,
             epoch,
