@@ -124,6 +124,27 @@ ERRONEOUS(scatter_from_two_roots, "collective mismatch", 2) {
 ERRONEOUS(gatherv_to_two_roots, "collective mismatch", 2) {
     MPI_Gatherv(ints, 1, MPI_INT, more, counts, places, MPI_INT, rank, world);  // named
 }
+ERRONEOUS(two_roots_while_a_rank_looks, "collective mismatch", 3) {
+    MPI_Request request, message;
+    MPI_Ibcast(ints, 1, MPI_INT, rank == 1, world, &request);  // named
+    if (rank == 2) {
+        // Only after its wait does rank 1 send.
+        int flag = 0;
+        MPI_Irecv(more, 1, MPI_INT, 1, 3, world, &message);
+        while (!flag) MPI_Test(&message, &flag, MPI_STATUS_IGNORE);
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(ints, 1, MPI_INT, 2, 3, world);
+}
+ERRONEOUS(two_roots_while_a_rank_probes, "collective mismatch", 3) {
+    MPI_Request request;
+    MPI_Ibcast(ints, 1, MPI_INT, rank == 1, world, &request);  // named
+    int flag = rank != 2;
+    while (!flag) MPI_Iprobe(1, 3, world, &flag, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (rank == 1) MPI_Send(ints, 1, MPI_INT, 2, 3, world);
+    if (rank == 2) MPI_Recv(more, 1, MPI_INT, 1, 3, world, MPI_STATUS_IGNORE);
+}
 CORRECT(one_root, 3) {
     MPI_Bcast(ints, 1, MPI_INT, 2, world);
     MPI_Reduce(ints, more, 1, MPI_INT, MPI_SUM, 1, world);

@@ -97,6 +97,10 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
     let is_running = IS_RUNNING.load(Ordering::Relaxed);
     if is_running {
         windows::before_call(call, role);
+        if is_look(call.function.stem()) {
+            // Ranks that have found a mismatch wait for this rank, and what it looks for may come from them.
+            collectives::judge_arrived();
+        }
     }
     // SAFETY: the caller promises it, here and below.
     unsafe {
@@ -130,6 +134,13 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
             CallRole::Other => other(index, call),
         }
     }
+}
+
+/// Returns true for functions with which a program looks for something again and again.
+fn is_look(stem: &str) -> bool {
+    ["Test", "Iprobe", "Improbe", "Request_get_status", "Win_test", "Parrived"]
+        .into_iter()
+        .any(|look| stem.starts_with(look))
 }
 
 /// Begins the checks.

@@ -279,6 +279,12 @@ impl CollectiveContexts {
         [alive, retired]
     }
 
+    /// Returns the objects whose comparisons are not complete.
+    pub fn objects_under_way(&self) -> Vec<ObjectHandle> {
+        let waits = self.contexts.iter().filter(|(_, context)| !context.under_way.is_empty());
+        waits.map(|(object, _)| *object).collect()
+    }
+
     /// Gives the context of an object that the program frees another name. Its comparisons are judged later, since MPI_Comm_free need not
     /// wait for other ranks.
     pub fn retire(&mut self, object: ObjectHandle) {
