@@ -1,9 +1,10 @@
 //! Comparison of collective operations among their ranks, before data move.
 //!
 //! Each communicator, window and file of the program has a communicator of its own for these comparisons. Each rank reduces a hash of
-//! its call, and the hash's complement, with MPI_MAX there. All hashes are equal if the two maxima are complements. A second hash contains the
-//! signature; it counts only if all ranks know theirs. If hashes differ, all ranks gather their records, and the lowest rank reports the first two that differ. An intercommunicator has one communicator for both
-//! groups, on which records are gathered at once, since the groups play different parts.
+//! its call, and the hash's complement, with MPI_MAX there. All hashes are equal if the two maxima are complements. A second hash contains
+//! the signature; it counts only if all ranks know theirs. If hashes differ, all ranks gather their records, and the lowest rank reports the
+//! first two that differ. An intercommunicator has one communicator for both groups, on which records are gathered at once, since the
+//! groups play different parts.
 //!
 //! The standard has one order for blocking and nonblocking operations (MPI 5.0, section 6.12), so each rank completes its comparisons in the
 //! order of the calls. Parts of an operation that differ between pairs of ranks are compared in `pairwise`.
