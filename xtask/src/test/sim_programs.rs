@@ -135,7 +135,8 @@ fn own_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     println!("ok   the system's clocks in virtual time");
     like_the_pattern(prefix)?;
     same_bits(prefix)?;
-    tally.passed += 5;
+    fitted(prefix)?;
+    tally.passed += 6;
     Ok(())
 }
 
@@ -182,6 +183,33 @@ fn figures(table: &str, separator: char) -> BTreeMap<String, f64> {
         Some(((*size).to_owned(), figure))
     };
     table.lines().filter_map(row).collect()
+}
+
+/// Fits a machine file to this host. A message on the simulated machine must take as long as the file says that it was measured.
+fn fitted(prefix: &Path) -> Result<(), String> {
+    let file = folder()?.join("fitted.toml");
+    let mut fit = Command::new(prefix.join("bin/weft"));
+    super::tools::quiet(fit.args(["sim", "fit"]).arg(&file))?;
+    let file_text =
+        std::fs::read_to_string(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+    let table: toml::Table = file_text.parse().map_err(|e| format!("{}: {e}", file.display()))?;
+    let number = |value: &toml::Value| value.as_float().or(value.as_integer().map(|n| n as f64));
+    let local = |key: &str| number(table.get("local")?.get(key)?);
+    let rail = || number(table.get("rail")?.get(0)?.get("receive")?.get("matching")?);
+    let call = || Some(2.0 * number(table.get("host")?.get("call")?)?);
+    let parts = [local("overhead"), local("latency"), rail(), call()];
+    let message: Option<f64> = parts.into_iter().sum();
+    let message = message.ok_or(format!("numbers are missing in\n{file_text}"))?;
+    let (machine, program) = (file.display().to_string(), built(prefix, "ping_pong")?);
+    let sizes = ["8".to_owned()];
+    let run = SimRun { nodes: 1, ..SimRun::on(&machine, &program, &sizes) };
+    let output = text(&run.output(prefix)?.stdout);
+    let simulated = figures(&output, ' ').get("8").copied().unwrap_or(f64::NAN);
+    if !(0.95..1.1).contains(&(simulated / message)) {
+        return Err(format!("a message takes {simulated} us on a machine fitted to {message} us"));
+    }
+    println!("ok   a machine file of this host, and a message on it");
+    Ok(())
 }
 
 /// Compares the bits that a program prints under mpiexec and in virtual time, with the same algorithms.
