@@ -16,6 +16,19 @@ const FOUR: &str = "node0,node1,node2,node3";
 /// Maximum number of seconds of a program.
 const LIMIT: &str = "120";
 
+/// Files of mpi4py's suite whose tests send between the hosts. The soak runs all files.
+const FILES: [&str; 6] =
+    ["test_p2p_buf", "test_p2p_obj", "test_cco_buf", "test_cco_nb_buf", "test_rma", "test_spawn"];
+
+/// Part of mpi4py's suite.
+#[derive(Clone, Copy)]
+struct Mpi4pySuite {
+    /// Files of the part. Without any, all files but those of datatypes.
+    files: &'static [&'static str],
+    /// Minimum number of tests that run.
+    least: usize,
+}
+
 /// Maximum number of seconds of mpi4py's suite.
 const SUITE: &str = "400";
 
@@ -177,22 +190,27 @@ pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
         Ok(())
     })?;
     // With three ranks, a rank has a peer on the same host and a peer on another host. A fourth rank would only take more time.
-    mpi4py_on(inside, parts, "node0:2,node1", "3")
+    let suite = Mpi4pySuite { files: &FILES, least: 500 };
+    mpi4py_on(inside, parts, [("node0:2,node1", "3")], suite)
 }
 
 /// Runs the tests that take too long for the usual tests.
 pub fn long(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
-    mpi4py_on(inside, parts, FOUR, "4")
+    let suite = Mpi4pySuite { files: &[], least: python::MOST };
+    mpi4py_on(inside, parts, [("node0:2,node1", "3"), (FOUR, "4")], suite)
 }
 
 fn mpi4py_on(
     inside: &NetTestsArgs,
     parts: &mut TestParts,
-    hosts: &str,
-    ranks: &str,
+    places: impl IntoIterator<Item = (&'static str, &'static str)>,
+    suite: Mpi4pySuite,
 ) -> Result<(), String> {
     parts.part("mpi4py between hosts", |parts| {
-        parts.test(&format!("mpi4py's tests on {hosts}"), || mpi4py(inside, hosts, ranks));
+        for (hosts, ranks) in places {
+            let name = format!("mpi4py's tests on {hosts}");
+            parts.test(&name, || mpi4py(inside, hosts, ranks, suite));
+        }
         Ok(())
     })
 }
@@ -296,15 +314,20 @@ pub fn failed(command: &mut Command) -> Result<String, String> {
     if output.status.success() { Err(format!("it did not fail:\n{text}")) } else { Ok(text) }
 }
 
-fn mpi4py(inside: &NetTestsArgs, hosts: &str, ranks: &str) -> Result<String, String> {
+fn mpi4py(
+    inside: &NetTestsArgs,
+    hosts: &str,
+    ranks: &str,
+    suite: Mpi4pySuite,
+) -> Result<String, String> {
     let mut command = mpiexec_within(inside, hosts, ranks, SUITE);
-    command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), &[]));
+    command.arg(&inside.python).args(python::suite_words(Path::new(&inside.sdist), suite.files));
     // With NumPy's arrays, each test is repeated with other buffers. The tests on one host already do this.
     command.arg("--no-numpy");
     let text = said(&mut command, "OK")?;
     skips::check(&text)?;
     match python::ran(&text) {
-        n @ python::MOST.. => Ok(format!("{n} ran")),
+        n if n >= suite.least => Ok(format!("{n} ran")),
         n => Err(format!("only {n} ran:\n{text}")),
     }
 }
