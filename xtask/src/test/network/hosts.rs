@@ -190,7 +190,7 @@ pub fn run(inside: &NetTestsArgs, parts: &mut TestParts) -> Result<(), String> {
         Ok(())
     })?;
     // With three ranks, a rank has a peer on the same host and a peer on another host. A fourth rank would only take more time.
-    let suite = Mpi4pySuite { files: &FILES, least: 500 };
+    let suite = Mpi4pySuite { files: &FILES, least: 360 };
     mpi4py_on(inside, parts, [("node0:2,node1", "3")], suite)
 }
 
