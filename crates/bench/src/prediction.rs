@@ -30,6 +30,9 @@ const FIT: Duration = Duration::from_secs(300);
 
 /// Returns a case for each program.
 pub fn cases(args: &BenchArgs) -> Result<Vec<BenchCase>, String> {
+    if args.hosts.is_some_and(|hosts| usize::from(hosts) != RANKS) {
+        return Err(format!("--prediction: --hosts {RANKS}, one rank on each"));
+    }
     let asked = match args.benchmarks.is_empty() {
         true => PROGRAMS.map(str::to_owned).to_vec(),
         false => args.benchmarks.clone(),
@@ -39,7 +42,7 @@ pub fn cases(args: &BenchArgs) -> Result<Vec<BenchCase>, String> {
     Ok(cases)
 }
 
-/// Returns the column of the predictions. Its machine file is written later.
+/// Returns the column of the predictions. [`fit`] writes its machine file and sets the path.
 pub fn column(weft: &BenchLibrary) -> BenchLibrary {
     let name = "predicted".to_owned();
     BenchLibrary { name, machine: Some("fitted.toml".into()), ..weft.clone() }

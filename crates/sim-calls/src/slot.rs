@@ -61,7 +61,7 @@ fn write_names() {
 }
 
 /// Returns the processor time of the calling thread in nanoseconds.
-pub fn processor_time() -> u64 {
+fn processor_time() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // The system call itself, because this library may replace the C library's function.
     // SAFETY: `now` is a local variable. Linux always has this clock.

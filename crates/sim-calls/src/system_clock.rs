@@ -12,7 +12,7 @@ static CLOCK_GETTIME: ClientFunction = ClientFunction::new(c"clock_gettime");
 /// `time` points to a timespec.
 pub unsafe fn system_clock(clock: libc::clockid_t, time: *mut libc::timespec) -> c_int {
     let next = CLOCK_GETTIME.address(find_next);
-    // SAFETY: the address is that of the C library's function of this type.
+    // SAFETY: the address is that of the C library's function of this type. The caller promises that `time` points to a timespec.
     unsafe {
         let next: unsafe extern "C" fn(libc::clockid_t, *mut libc::timespec) -> c_int =
             std::mem::transmute(next);

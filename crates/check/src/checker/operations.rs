@@ -188,10 +188,7 @@ pub(super) fn is_root(call: &CheckedCall<'_>, root: i64, kind: CommKind) -> bool
     if kind == CommKind::Inter {
         return root == MPI_ROOT;
     }
-    let mut rank = 0 as c_int;
-    // SAFETY: the result is a local variable.
-    unsafe { crate::library::mpi!(MPI_Comm_rank(comm, &raw mut rank)) };
-    root == i64::from(rank) || root == MPI_ROOT
+    root == own_rank(comm) as i64 || root == MPI_ROOT
 }
 
 /// Adds findings if the memory of a call is in use already.
