@@ -199,6 +199,17 @@ int main(int argc, char **argv)
         pthread_join(thread, NULL);
         MPI_Comm_free(&apart);
     }
+    if (all || !strcmp(what, "window_tag")) {
+        pthread_t thread;
+        MPI_Info info;
+        MPI_Info_create(&info);
+        MPI_Info_set(info, "mpi_assert_no_any_tag", "true");
+        MPI_Comm_dup_with_info(MPI_COMM_WORLD, info, &apart);
+        MPI_Info_free(&info);
+        CHECK(!pthread_create(&thread, NULL, in_thread, &turn));
+        pthread_join(thread, NULL);
+        MPI_Comm_free(&apart);
+    }
     if (all || !strcmp(what, "both")) {
         both(MPI_COMM_WORLD, 8, &turn);
     }

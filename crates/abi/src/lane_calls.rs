@@ -50,7 +50,7 @@ impl LaneMessage {
     /// Returns the memory and the lane. Returns `None` if the arguments are unusual, so that the call must decline.
     #[inline(always)]
     fn checked(&self) -> Option<(Sge, &'static MessageLane)> {
-        let lane = MessageLane::of(self.comm.0)?;
+        let lane = MessageLane::of_message(self.comm.0, self.tag)?;
         Some((self.buf.plain_of(known()?)?, lane))
     }
 
@@ -164,7 +164,7 @@ pub unsafe fn start_message<const SENDS: bool>(
             (Active::Receive { id, unpack: None }, RequestOrigin::Receive)
         };
         let object = RequestObject::new(active, Belongs::Comm(comm.clone()), kind);
-        Some(Request(requests.insert_in(lane_of(message.comm.0), object)))
+        Some(Request(requests.insert_in(state.number, object)))
     });
     let Some(handle) = started.flatten() else { return LaneCall::Declined };
     // SAFETY: `request` is not NULL, so it points to room for the result; the contract of this function says so.

@@ -12,6 +12,10 @@
 //! lane 0. `MPI_COMM_WORLD`, `MPI_COMM_SELF` and communicators with processes of other jobs have no lane. There are lanes if all
 //! processes of the job asked for `MPI_THREAD_MULTIPLE` and only shared memory connects them, and if no setting starts a helper.
 //!
+//! On a communicator whose members all promised never to receive with `MPI_ANY_TAG` (`mpi_assert_no_any_tag`), the tag of a message
+//! gives its lane: messages of different tags never match the same receive, so their order is not defined. Such a communicator has a
+//! carrier in each lane, and threads that use different tags of it share no lock.
+//!
 //! The handle of a communicator of a lane, and the handle of a request that such a call made, contain the lane. So the usual calls
 //! (`lane_calls.rs`) find everything behind the lane's lock. All other calls enter the library as usual, and take the lane's lock beside
 //! the main lock for a moment (`operation.rs`).
@@ -29,9 +33,10 @@
 mod operation;
 mod waits;
 
+use operation::MessageCarrier;
 pub use operation::{
-    LaneSet, MessageCarrier, belongs, cancel, drop_freed, free, is_carried, is_over,
-    keep_while_used, on, peek, poll, start, with_request, with_requests,
+    LaneSet, MessageCarriers, belongs, cancel, drop_freed, free, is_carried, is_over,
+    keep_while_used, needs_tag, on, peek, poll, start, with_request, with_requests,
 };
 pub use waits::{
     LOOK, LaneNap, LaneProgress, PATIENCE, idle, pending, progress, progress_in_row, progress_main,
@@ -43,7 +48,7 @@ use crate::lock::me;
 use crate::objects::RequestObject;
 use crate::settings::runtime_change;
 use crate::state::state;
-use crate::table::{HandleTable, LANES_END, index_of, lane_of};
+use crate::table::{HandleTable, LANE_BY_TAG, LANES_END, index_of, lane_of};
 use parking_lot::RawMutex;
 use parking_lot::lock_api::RawMutex as _;
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -68,8 +73,19 @@ pub struct MessageLane {
 // SAFETY: `state` is accessed only through a `LaneEntered`, of which a lane has one at a time. Its `Rc`s never leave the lane.
 unsafe impl Sync for MessageLane {}
 
+/// Way in which the messages of a new communicator get their lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneChoice {
+    /// All messages have the lane that the number of the communicator gives.
+    ByComm,
+    /// The tag of each message gives its lane.
+    ByTag,
+}
+
 /// Objects of a lane. Only the thread that holds the lane's lock uses them.
 pub struct LaneState {
+    /// Number of the lane.
+    pub number: usize,
     /// The engine that carries the messages.
     pub engine: Rc<Engine>,
     /// Carriers of the communicators that have a handle, by the index in the handle.
@@ -129,6 +145,23 @@ impl MessageLane {
     #[inline(always)]
     pub fn of(handle: usize) -> Option<&'static MessageLane> {
         MessageLane::numbered(lane_of(handle))
+    }
+
+    /// Returns the lane of the messages with this tag on the communicator with this handle. Returns `None` if there is none.
+    #[inline(always)]
+    pub fn of_message(comm: usize, tag: i32) -> Option<&'static MessageLane> {
+        match lane_of(comm) {
+            LANE_BY_TAG => MessageLane::of_tag(tag),
+            number => MessageLane::numbered(number),
+        }
+    }
+
+    /// Returns the lane of a tag, if the tag gives the lane. Returns `None` for MPI_ANY_TAG and other values that are not tags, and if
+    /// there are no lanes.
+    #[inline]
+    fn of_tag(tag: i32) -> Option<&'static MessageLane> {
+        let lanes = COUNT.load(Ordering::Relaxed) - 1;
+        (tag >= 0 && lanes != 0).then(|| &LANES[1 + tag as usize % lanes])
     }
 
     /// Returns the lane with this number. Returns `None` for lane 0, and if there is no such lane.
@@ -301,43 +334,65 @@ fn choose(comm: &CommObject) -> usize {
     1 + (comm.id() / ranks.next_power_of_two() as u64 % lanes as u64) as usize
 }
 
-/// Gives a new communicator its lane. Returns the number of the lane, or 0 if the communicator has none.
-pub fn carry(comm: &Rc<CommObject>) -> usize {
+/// Returns true if the messages of a new communicator get lanes. All members get the same answer.
+pub fn can_carry(comm: &CommObject) -> bool {
+    choose(comm) != 0
+}
+
+/// Gives a new communicator its lanes. Returns the number of the lane for the communicator's handle, or 0 if the communicator has
+/// none.
+pub fn carry(comm: &Rc<CommObject>, choice: LaneChoice) -> usize {
     let number = choose(comm);
-    if number != 0 {
+    if number == 0 {
+        return 0;
+    }
+    let carrier = |number: usize| {
         open(number, comm.engine());
         let lane = &LANES[number];
-        let carrier = lane.hold(|state| comm.carried_by(&state.engine));
-        let _ = comm.carrier.set(Rc::new(MessageCarrier::new(lane, carrier)));
-    }
+        MessageCarrier::new(lane, lane.hold(|state| comm.carried_by(&state.engine)))
+    };
+    let (carriers, number) = match choice {
+        LaneChoice::ByComm => (MessageCarriers::One(carrier(number)), number),
+        LaneChoice::ByTag => {
+            let lanes = 1..COUNT.load(Ordering::Relaxed);
+            (MessageCarriers::ByTag(lanes.map(carrier).collect()), LANE_BY_TAG)
+        }
+    };
+    let _ = comm.carrier.set(Rc::new(carriers));
     number
 }
 
 /// Notes the handle of a communicator, so that calls find its carrier.
 pub fn name(handle: usize, comm: &CommObject) {
-    let Some(carrier) = MessageCarrier::of(comm) else { return };
-    carrier.hold(|state, comm| {
-        let mut comms = state.comms.borrow_mut();
-        let at = index_of(handle);
-        if comms.len() <= at {
-            comms.resize_with(at + 1, || None);
-        }
-        comms[at] = Some(NamedCarrier { handle, comm: comm.clone() });
-    });
+    for carrier in MessageCarriers::of(comm).into_iter().flat_map(MessageCarriers::all) {
+        carrier.hold(|state, comm| {
+            let mut comms = state.comms.borrow_mut();
+            let at = index_of(handle);
+            if comms.len() <= at {
+                comms.resize_with(at + 1, || None);
+            }
+            comms[at] = Some(NamedCarrier { handle, comm: comm.clone() });
+        });
+    }
 }
 
 /// Forgets the handle of a communicator that is freed. The carrier remains for operations under way.
 pub fn forget(handle: usize) {
-    let Some(lane) = MessageLane::of(handle) else { return };
-    lane.hold(|state| {
-        let mut comms = state.comms.borrow_mut();
-        let named = comms
-            .get_mut(index_of(handle))
-            .filter(|named| named.as_ref().is_some_and(|named| named.handle == handle));
-        if let Some(named) = named {
-            *named = None;
-        }
-    });
+    let lanes = match lane_of(handle) {
+        LANE_BY_TAG => MessageLane::open_set(),
+        number => MessageLane::open_set() & 1 << number,
+    };
+    for lane in MessageLane::in_set(lanes) {
+        lane.hold(|state| {
+            let mut comms = state.comms.borrow_mut();
+            let named = comms
+                .get_mut(index_of(handle))
+                .filter(|named| named.as_ref().is_some_and(|named| named.handle == handle));
+            if let Some(named) = named {
+                *named = None;
+            }
+        });
+    }
 }
 
 /// Opens a lane, if it is not open.
@@ -351,7 +406,8 @@ fn open(number: usize, engine: &Engine) {
     let engine = Engine::new(fabric, policy, endpoint.limits());
     let _ = runtime_change::for_lane(&engine);
     let requests = RefCell::new(HandleTable::new(REQUESTS));
-    let made = LaneState { engine, comms: RefCell::default(), requests, idle_tests: Cell::new(0) };
+    let made =
+        LaneState { number, engine, comms: RefCell::default(), requests, idle_tests: Cell::new(0) };
     made.requests.borrow_mut().set_most(state().requests.borrow().most());
     made.make_room();
     let lane = &LANES[number];

@@ -17,8 +17,12 @@ const LANE_SHIFT: u32 = 60;
 const INDEX_MASK: usize = (1 << 24) - 1;
 const GENERATION_MASK: usize = (1 << 24) - 1;
 
-/// Upper bound of the numbers of lanes, exclusive. A handle has room for these numbers.
-pub const LANES_END: usize = 16;
+/// Upper bound of the numbers of lanes, exclusive.
+pub const LANES_END: usize = 15;
+
+/// Number that the handle of a communicator has instead of a lane, if the tag of each message gives the lane. It is the last number
+/// for which a handle has room.
+pub const LANE_BY_TAG: usize = LANES_END;
 
 /// Position of the lane in the `int` of a request that belongs to a lane.
 pub const LANE_IN_INT: u32 = 25;

@@ -150,6 +150,15 @@ impl<F: Fabric> Comm<F> {
 }
 
 impl<F: Fabric> Comm<F> {
+    /// Returns the smallest of the words that the ranks pass. The communicator is no intercommunicator.
+    pub fn smallest(&self, mine: u64) -> impl Future<Output = Result<u64, Error>> + use<F> {
+        let link = self.link();
+        async move {
+            let all = gather_words(&link, None, [mine, 0, 0]).await?.mine;
+            Ok(all.iter().map(|words| words[0]).min().unwrap_or(mine))
+        }
+    }
+
     /// Collects the edges that the ranks pass. Returns all edges on every rank, in the order of the ranks that passed them.
     pub fn all_edges(
         &self,

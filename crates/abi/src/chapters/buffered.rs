@@ -347,7 +347,8 @@ pub fn send_copy(
     let ty = packed.expect("MPI_BYTE is predefined").ty.clone();
     // SAFETY: `memory` has `bytes.len()` bytes, and `Copy` keeps it until the send is complete.
     let copy = unsafe { Buffer::new(bytes.ptr(), bytes.len(), ty) };
-    let active = lanes::start(comm, |comm| mark.isend(comm, &copy, to, tag, SendMode::Standard));
+    let active =
+        lanes::start(comm, Some(tag), |comm| mark.isend(comm, &copy, to, tag, SendMode::Standard));
     if !matches!(active, Active::Done(_)) {
         attached.used.set(attached.used.get() + charged);
         let copies = &mut *COPIES.borrow_mut();

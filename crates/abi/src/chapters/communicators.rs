@@ -8,7 +8,7 @@ use crate::chapters::{caching, hints};
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
-use crate::lanes;
+use crate::lanes::{self, LaneChoice};
 use crate::links;
 use crate::objects::{Belongs, RequestObject, RequestOrigin};
 use crate::state::state;
@@ -53,8 +53,12 @@ pub(crate) unsafe fn comm_group(handle: Comm, to: *mut Group) -> Result<(), Erro
 
 /// Makes a handle for a communicator. `None` becomes MPI_COMM_NULL.
 pub fn keep(comm: Option<Rc<CommObject>>) -> Comm {
-    let Some(comm) = comm else { return MPI_COMM_NULL };
-    let lane = lanes::carry(&comm);
+    comm.map_or(MPI_COMM_NULL, |comm| keep_in(comm, LaneChoice::ByComm))
+}
+
+/// Makes a handle for a communicator, whose messages have the lanes that `choice` says.
+pub fn keep_in(comm: Rc<CommObject>, choice: LaneChoice) -> Comm {
+    let lane = lanes::carry(&comm, choice);
     let handle = state().comms.borrow_mut().insert_in(lane, comm.clone());
     lanes::name(handle, &comm);
     Comm(handle)
@@ -75,6 +79,23 @@ pub fn inherit(from: &CommObject, to: &CommObject) {
     hints::select(to);
 }
 
+/// Returns how the messages of a new communicator with these hints get their lanes. All members call it.
+pub fn agreed_lanes(
+    new: &CommObject,
+    hints: Option<&weft_process::Info>,
+    call: &'static str,
+) -> Result<LaneChoice, Error> {
+    if !lanes::can_carry(new) {
+        return Ok(LaneChoice::ByComm);
+    }
+    let promised = hints.is_some_and(|hints| hints.get(hints::NO_ANY_TAG) == Some("true"));
+    let all = new.smallest(promised.into());
+    match new.engine().block_on(&WaitingCall::new(call), all)? {
+        0 => Ok(LaneChoice::ByComm),
+        _ => Ok(LaneChoice::ByTag),
+    }
+}
+
 /// Sets the inherited properties of a new communicator, and makes a handle for it. `None` becomes MPI_COMM_NULL.
 pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
     if let Some(to) = &to {
@@ -86,7 +107,7 @@ pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
 /// MPI_Comm_dup.
 pub(crate) unsafe fn comm_dup(handle: Comm, newcomm: *mut Comm) -> Result<(), Error> {
     // SAFETY: `dup` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { dup(handle, None, newcomm, "MPI_Comm_dup") }
+    unsafe { dup(handle, newcomm, "MPI_Comm_dup", |_, _| Ok(LaneChoice::ByComm)) }
 }
 
 /// MPI_Comm_dup_with_info.
@@ -96,23 +117,30 @@ pub(crate) unsafe fn comm_dup_with_info(
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
     let hints = optional_info(info)?;
+    let apply = |new: &CommObject, call| {
+        hints.iter().for_each(|hints| hints::keep(new, hints));
+        agreed_lanes(new, hints.as_ref(), call)
+    };
     // SAFETY: `dup` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { dup(handle, hints, newcomm, "MPI_Comm_dup_with_info") }
+    unsafe { dup(handle, newcomm, "MPI_Comm_dup_with_info", apply) }
 }
 
+/// Duplicates a communicator. `apply` gives the new communicator its hints, and returns how its messages get their lanes.
+///
 /// # Safety
 /// `newcomm` is NULL or may be written.
 unsafe fn dup(
     handle: Comm,
-    info: Option<weft_process::Info>,
     newcomm: *mut Comm,
     call: &'static str,
+    apply: impl FnOnce(&CommObject, &'static str) -> Result<LaneChoice, Error>,
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     let old = comm(handle)?;
     let new = old.engine().block_on(&WaitingCall::new(call), old.dup())?;
-    info.iter().for_each(|info| hints::keep(&new, info));
-    let made = inherited(&old, Some(new.clone()));
+    let choice = apply(&new, call)?;
+    inherit(&old, &new);
+    let made = keep_in(new.clone(), choice);
     if let Err(error) = caching::copy_attributes(handle, made.0, &old.attributes, &new.attributes) {
         discard(made);
         close(&new);

@@ -1,7 +1,9 @@
 //! Assertions and hints of a program about its communicators (MPI 5.0, section 7.4.4).
 //!
-//! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. No algorithm uses them
-//! yet. A communicator that is made from another communicator does not inherit the hints.
+//! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. A communicator that is made
+//! from another communicator does not inherit the hints. `mpi_assert_no_any_tag` is used if there are lanes and all processes give it
+//! to MPI_Comm_dup_with_info or MPI_Comm_create_from_group: then the tag of a message gives its lane (`crate::lanes`). Matching uses
+//! none of the hints: its cost does not depend on wildcards that nobody uses.
 //!
 //! A hint of Weft selects the algorithm of an operation on one communicator, as the setting of the same name does for all
 //! communicators: `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made from the communicator
@@ -15,9 +17,12 @@ use crate::types::{Comm, Info};
 use std::rc::Rc;
 use weft_collective::{CollectiveKind, Selection};
 
+/// Assertion that the process receives no message with `MPI_ANY_TAG`.
+pub const NO_ANY_TAG: &str = "mpi_assert_no_any_tag";
+
 /// Hints with the values true and false. The default is false.
 const ASSERTIONS: [&str; 5] = [
-    "mpi_assert_no_any_tag",
+    NO_ANY_TAG,
     "mpi_assert_no_any_source",
     "mpi_assert_exact_length",
     "mpi_assert_allow_overtaking",

@@ -64,7 +64,8 @@ pub(crate) trait Sends: Arguments {
         }
         let (comm, data, to, tag) = given.checked()?;
         let mark = signature_marks::take();
-        let active = lanes::start(&comm, |comm| mark.isend(comm, &data, to, tag, Self::MODE));
+        let active =
+            lanes::start(&comm, Some(tag), |comm| mark.isend(comm, &data, to, tag, Self::MODE));
         comm.finish(&WaitingCall::new(Self::NAME), active)?;
         Ok(())
     }
@@ -100,7 +101,8 @@ pub(crate) trait Sends: Arguments {
         }
         let (comm, data, to, tag) = given.checked()?;
         let mark = signature_marks::take();
-        let active = lanes::start(&comm, |comm| mark.isend(comm, &data, to, tag, Self::MODE));
+        let active =
+            lanes::start(&comm, Some(tag), |comm| mark.isend(comm, &data, to, tag, Self::MODE));
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, active, RequestOrigin::Send) }
     }
@@ -111,8 +113,9 @@ pub(crate) trait Sends: Arguments {
         room_for_request(request)?;
         let (comm, data, to, tag) = self.given().checked()?;
         let (again, mark) = (comm.clone(), signature_marks::take());
-        let recipe =
-            move || Ok(lanes::start(&again, |comm| mark.isend(comm, &data, to, tag, Self::MODE)));
+        let recipe = move || {
+            Ok(lanes::start(&again, Some(tag), |comm| mark.isend(comm, &data, to, tag, Self::MODE)))
+        };
         // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Send) }
     }
@@ -150,7 +153,7 @@ impl Recv {
     /// Checks and returns sender and tag.
     #[inline(always)]
     fn from(self, comm: &CommObject) -> Result<(Origin, Option<i32>), Error> {
-        Ok((origin(comm, self.source, "source")?, any_tag(self.tag, "tag")?))
+        Ok((origin(comm, self.source, "source")?, any_tag(comm, self.tag, "tag")?))
     }
 
     /// # Safety
@@ -161,7 +164,7 @@ impl Recv {
         let plain = self.buf.plain();
         if let (Some(comm), Some(into)) = (fixed_comm(self.comm), plain) {
             let from = origin(comm, self.source, "source")?;
-            let tag = any_tag(self.tag, "tag")?;
+            let tag = any_tag(comm, self.tag, "tag")?;
             let ended = comm.recv_run(&WaitingCall::new(Self::NAME), into, from, tag);
             // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written (contract of this function).
             return unsafe { received(status, ended) };
@@ -171,7 +174,9 @@ impl Recv {
         let (into, call) = (self.buf.buffer()?, WaitingCall::new(Self::NAME));
         let ended = match lanes::is_carried(&comm) {
             false => comm.recv(&call, &into, from, tag),
-            true => comm.finish(&call, lanes::start(&comm, |comm| comm.irecv(&into, from, tag))),
+            true => {
+                comm.finish(&call, lanes::start(&comm, tag, |comm| comm.irecv(&into, from, tag)))
+            }
         };
         // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { received(status, ended) }
@@ -190,7 +195,7 @@ impl Recv {
             Some(id) => Active::Receive { id, unpack: None },
             None => {
                 let into = self.buf.buffer()?;
-                lanes::start(&comm, |comm| comm.irecv(&into, from, tag))
+                lanes::start(&comm, tag, |comm| comm.irecv(&into, from, tag))
             }
         };
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
@@ -204,7 +209,7 @@ impl Recv {
         let (from, tag) = self.from(&comm)?;
         room_for_request(request)?;
         let (into, again) = (self.buf.buffer()?, comm.clone());
-        let recipe = move || Ok(lanes::start(&again, |comm| comm.irecv(&into, from, tag)));
+        let recipe = move || Ok(lanes::start(&again, tag, |comm| comm.irecv(&into, from, tag)));
         // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { persist(request, &comm, recipe, RequestOrigin::Receive) }
     }

@@ -31,10 +31,12 @@ pub(crate) unsafe fn probe(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
-    let (tag, call) = (any_tag(tag, "tag")?, WaitingCall::new("MPI_Probe"));
+    let (tag, call) = (any_tag(&comm, tag, "tag")?, WaitingCall::new("MPI_Probe"));
     let found = match lanes::is_carried(&comm) {
         false => comm.probe(&call, from, tag)?,
-        true => comm.engine().drive(&call, || self::found(&comm, |comm| comm.iprobe(from, tag)))?,
+        true => {
+            comm.engine().drive(&call, || self::found(&comm, tag, |comm| comm.iprobe(from, tag)))?
+        }
     };
     // SAFETY: `status` is MPI_STATUS_IGNORE or points to room for the result, as MPI requires of the program.
     unsafe { store_status(status, &found) };
@@ -44,9 +46,10 @@ pub(crate) unsafe fn probe(
 /// Runs a probe once. Returns its result, or the fault that has ended all messages.
 fn found<T>(
     comm: &Rc<CommObject>,
+    tag: Option<i32>,
     probe: impl FnOnce(&CommObject) -> Option<T>,
 ) -> Option<Result<T, Fault>> {
-    lanes::on(comm, |comm| match comm.engine().endpoint().fault() {
+    lanes::on(comm, tag, |comm| match comm.engine().endpoint().fault() {
         Some(fault) => Some(Err(fault)),
         None => probe(comm).map(Ok),
     })
@@ -62,8 +65,8 @@ pub(crate) unsafe fn iprobe(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
-    let tag = any_tag(tag, "tag")?;
-    let found = lanes::on(&comm, |comm| comm.iprobe(from, tag));
+    let tag = any_tag(&comm, tag, "tag")?;
+    let found = lanes::on(&comm, tag, |comm| comm.iprobe(from, tag));
     // SAFETY: `flag` and `status` are NULL or point to room for the results, as MPI requires of the program.
     unsafe {
         store(flag, c_int::from(found.is_some()), "flag")?;
@@ -133,12 +136,12 @@ pub(crate) unsafe fn mprobe(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
-    let tag = any_tag(tag, "tag")?;
+    let tag = any_tag(&comm, tag, "tag")?;
     not_null(message, "message")?;
     state().messages.borrow_mut().room()?;
     let engine = comm.engine();
     let (matched, found) = engine.drive(&WaitingCall::new("MPI_Mprobe"), || {
-        self::found(&comm, |comm| comm.improbe(from, tag))
+        self::found(&comm, tag, |comm| comm.improbe(from, tag))
     })?;
     // SAFETY: `keep` needs valid pointers, which the program passes as MPI requires.
     unsafe { keep(&comm, matched, found, message, status) }
@@ -155,11 +158,11 @@ pub(crate) unsafe fn improbe(
 ) -> Result<(), Error> {
     let comm = comm(handle)?;
     let from = origin(&comm, source, "source")?;
-    let tag = any_tag(tag, "tag")?;
+    let tag = any_tag(&comm, tag, "tag")?;
     not_null(message, "message")?;
     state().messages.borrow_mut().room()?;
     not_null(flag, "flag")?;
-    let found = lanes::on(&comm, |comm| comm.improbe(from, tag));
+    let found = lanes::on(&comm, tag, |comm| comm.improbe(from, tag));
     // SAFETY: `flag` and `message` are not NULL, and `status` may be ignored or written, as MPI requires of the program.
     unsafe {
         flag.write(c_int::from(found.is_some()));
@@ -209,7 +212,8 @@ impl Mrecv {
             let ended = match take_message(self.message)? {
                 None => Ok(NO_PROC),
                 Some(MessageObject { matched, comm }) => {
-                    let active = lanes::start(&comm, |comm| comm.imrecv(matched, &into));
+                    let active =
+                        lanes::start(&comm, Some(matched.tag), |comm| comm.imrecv(matched, &into));
                     let ended = comm.finish(&WaitingCall::new(Self::NAME), active);
                     return received(status, ended).map_err(|error| error.on(Owner::Object(comm)));
                 }
@@ -227,7 +231,8 @@ impl Mrecv {
         let (comm, active) = match unsafe { take_message(self.message) }? {
             None => (crate::arguments::comm(MPI_COMM_SELF)?, Active::Done(NO_PROC)),
             Some(MessageObject { matched, comm }) => {
-                let active = lanes::start(&comm, |comm| comm.imrecv(matched, &into));
+                let active =
+                    lanes::start(&comm, Some(matched.tag), |comm| comm.imrecv(matched, &into));
                 (comm, active)
             }
         };

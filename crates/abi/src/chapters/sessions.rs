@@ -4,7 +4,7 @@
 //! The engine starts with the first call of MPI_Init or MPI_Session_init, and serves the world and all sessions.
 
 use crate::arguments::{group, not_null, optional_info, session, store, store_new, string, text};
-use crate::chapters::communicators::keep;
+use crate::chapters::communicators::{agreed_lanes, keep, keep_in};
 use crate::chapters::connecting;
 use crate::chapters::errors::check_errhandler;
 use crate::constants::*;
@@ -224,13 +224,11 @@ fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
     }
 }
 
-/// Sets the algorithms, the hints and the error handler of a communicator without a parent, and makes a handle for the
-/// communicator.
-fn founded(new: Rc<CommObject>, hints: Option<weft_process::Info>, errhandler: Errhandler) -> Comm {
+/// Sets the algorithms, the hints and the error handler of a communicator without a parent.
+fn found(new: &CommObject, hints: Option<&weft_process::Info>, errhandler: Errhandler) {
     new.select(state().selection.borrow().clone());
-    hints.iter().for_each(|hints| crate::chapters::hints::keep(&new, hints));
+    hints.iter().for_each(|hints| crate::chapters::hints::keep(new, hints));
     new.errhandler.set(errhandler.0);
-    keep(Some(new))
 }
 
 /// MPI_Comm_create_from_group.
@@ -252,9 +250,12 @@ pub(crate) unsafe fn comm_create_from_group(
         }
         let members = joined(group_, "group")?;
         let made = CommObject::from_group(engine()?, &members, name.as_bytes());
-        let new = engine()?.block_on(&WaitingCall::new("MPI_Comm_create_from_group"), made)?;
+        let call = "MPI_Comm_create_from_group";
+        let new = engine()?.block_on(&WaitingCall::new(call), made)?;
+        found(&new, hints.as_ref(), errhandler);
+        let choice = agreed_lanes(&new, hints.as_ref(), call)?;
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
-        unsafe { store(to, founded(new, hints, errhandler), "newcomm") }
+        unsafe { store(to, keep_in(new, choice), "newcomm") }
     })
 }
 
@@ -296,7 +297,8 @@ pub(crate) unsafe fn intercomm_create_from_groups(
             CommObject::intercomm_from_groups(engine()?, &local, leader, remote, name.as_bytes());
         let call = WaitingCall::new("MPI_Intercomm_create_from_groups");
         let new = connecting::joined(&call, engine()?.block_on(&call, made)?)?;
+        found(&new, hints.as_ref(), errhandler);
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
-        unsafe { store(to, founded(new, hints, errhandler), "newintercomm") }
+        unsafe { store(to, keep(Some(new)), "newintercomm") }
     })
 }

@@ -11,7 +11,36 @@ use std::mem::ManuallyDrop;
 use std::rc::Rc;
 use weft_process::{Active, External, OperationOutcome};
 
-/// The second communicator, in a lane, that carries the messages of a communicator. The communicator keeps it.
+/// Communicators in lanes that carry the messages of a communicator. The communicator keeps them.
+pub enum MessageCarriers {
+    /// All messages have the same lane.
+    One(MessageCarrier),
+    /// The tag of a message gives its lane. A carrier for each lane, in the order of their numbers.
+    ByTag(Vec<MessageCarrier>),
+}
+
+impl MessageCarriers {
+    /// Returns the carriers of a communicator, if its messages go through lanes.
+    pub fn of(comm: &CommObject) -> Option<&MessageCarriers> {
+        comm.carrier.get()?.downcast_ref()
+    }
+
+    /// Returns all carriers.
+    pub fn all(&self) -> &[MessageCarrier] {
+        match self {
+            MessageCarriers::One(carrier) => std::slice::from_ref(carrier),
+            MessageCarriers::ByTag(carriers) => carriers,
+        }
+    }
+
+    /// Returns the carrier of the messages with this tag. The tag is `None` only where it does not matter.
+    fn with_tag(&self, tag: Option<i32>) -> &MessageCarrier {
+        let carriers = self.all();
+        &carriers[tag.map_or(0, |tag| tag as usize % carriers.len())]
+    }
+}
+
+/// A second communicator, in a lane, that carries messages of a communicator.
 pub struct MessageCarrier {
     lane: &'static MessageLane,
     /// Used, and dropped, only with the lane's lock held.
@@ -22,11 +51,6 @@ impl MessageCarrier {
     /// Makes the owner of `comm`, a communicator of the lane's engine.
     pub fn new(lane: &'static MessageLane, comm: Rc<CommObject>) -> MessageCarrier {
         MessageCarrier { lane, comm: ManuallyDrop::new(comm) }
-    }
-
-    /// Returns the carrier of a communicator, if the communicator has a lane.
-    pub fn of(comm: &CommObject) -> Option<&MessageCarrier> {
-        comm.carrier.get()?.downcast_ref()
     }
 
     /// Returns true if operations of the lane use the communicator, which has no handle.
@@ -53,18 +77,29 @@ pub fn is_carried(comm: &CommObject) -> bool {
     comm.carrier.get().is_some()
 }
 
-/// Runs `f` with the communicator that carries the messages of `comm`, which may be `comm` itself.
-pub fn on<R>(comm: &Rc<CommObject>, f: impl FnOnce(&Rc<CommObject>) -> R) -> R {
-    match MessageCarrier::of(comm) {
+/// Returns true if the tag of a message on a communicator gives its lane, so that a receive must name a tag.
+#[inline]
+pub fn needs_tag(comm: &CommObject) -> bool {
+    matches!(MessageCarriers::of(comm), Some(MessageCarriers::ByTag(_)))
+}
+
+/// Runs `f` with the communicator that carries the messages of `comm` with this tag, which may be `comm` itself.
+pub fn on<R>(comm: &Rc<CommObject>, tag: Option<i32>, f: impl FnOnce(&Rc<CommObject>) -> R) -> R {
+    match MessageCarriers::of(comm) {
         None => f(comm),
-        Some(carrier) => carrier.hold(|_, comm| f(comm)),
+        Some(carriers) => carriers.with_tag(tag).hold(|_, comm| f(comm)),
     }
 }
 
-/// Starts a send or receive with the communicator that carries the messages of `comm`. Returns the operation in a form that calls
-/// with the main lock may use.
-pub fn start(comm: &Rc<CommObject>, begin: impl FnOnce(&Rc<CommObject>) -> Active) -> Active {
-    let Some(carrier) = MessageCarrier::of(comm) else { return begin(comm) };
+/// Starts a send or receive with the communicator that carries the messages of `comm` with this tag. Returns the operation in a form
+/// that calls with the main lock may use.
+pub fn start(
+    comm: &Rc<CommObject>,
+    tag: Option<i32>,
+    begin: impl FnOnce(&Rc<CommObject>) -> Active,
+) -> Active {
+    let Some(carriers) = MessageCarriers::of(comm) else { return begin(comm) };
+    let carrier = carriers.with_tag(tag);
     carrier.hold(|state, comm| {
         state.make_room();
         match begin(comm) {
@@ -269,8 +304,10 @@ static FREED: ChapterState<RefCell<Vec<Rc<CommObject>>>> =
 /// Keeps a communicator that has lost its handle as long as operations of its lane use it. Drops other such communicators that no
 /// operation uses any more.
 pub fn keep_while_used(comm: Rc<CommObject>) {
-    let is_used =
-        |comm: &Rc<CommObject>| MessageCarrier::of(comm).is_some_and(MessageCarrier::is_used);
+    let is_used = |comm: &Rc<CommObject>| {
+        MessageCarriers::of(comm)
+            .is_some_and(|carriers| carriers.all().iter().any(MessageCarrier::is_used))
+    };
     if !is_carried(&comm) {
         return;
     }

@@ -40,10 +40,11 @@ pub(crate) trait Exchanges: Arguments {
         let Peers { comm, to, from } = Peers::of(&self)?;
         let (out, into, _memory) = self.buffers(&comm)?;
         let call = WaitingCall::new(Self::NAME);
-        let receive = lanes::start(&comm, |comm| comm.irecv(&into, from.0, from.1));
+        let receive = lanes::start(&comm, from.1, |comm| comm.irecv(&into, from.0, from.1));
         let mark = signature_marks::take();
-        let send =
-            lanes::start(&comm, |comm| mark.isend(comm, &out, to.0, to.1, SendMode::Standard));
+        let send = lanes::start(&comm, Some(to.1), |comm| {
+            mark.isend(comm, &out, to.0, to.1, SendMode::Standard)
+        });
         comm.finish(&call, send)?;
         // SAFETY: `received` needs a `status` that is MPI_STATUS_IGNORE or may be written; the contract of this function says so.
         unsafe { received(status, comm.finish(&call, receive)) }
@@ -55,10 +56,11 @@ pub(crate) trait Exchanges: Arguments {
         let Peers { comm, to, from } = Peers::of(&self)?;
         room_for_request(request)?;
         let (out, into, memory) = self.buffers(&comm)?;
-        let receive = lanes::start(&comm, |comm| comm.irecv(&into, from.0, from.1));
+        let receive = lanes::start(&comm, from.1, |comm| comm.irecv(&into, from.0, from.1));
         let mark = signature_marks::take();
-        let send =
-            lanes::start(&comm, |comm| mark.isend(comm, &out, to.0, to.1, SendMode::Standard));
+        let send = lanes::start(&comm, Some(to.1), |comm| {
+            mark.isend(comm, &out, to.0, to.1, SendMode::Standard)
+        });
         // SAFETY: `start` needs a `request` that is NULL or may be written; the contract of this function says so.
         unsafe { start(request, &comm, both(&comm, send, receive, memory), RequestOrigin::Receive) }
     }
@@ -77,7 +79,7 @@ impl Peers {
         let comm = comm(handle)?;
         let to = destination(&comm, dest, "dest")?;
         let from = origin(&comm, source, "source")?;
-        let (sent, received) = (tag(sendtag, "sendtag")?, any_tag(recvtag, "recvtag")?);
+        let (sent, received) = (tag(sendtag, "sendtag")?, any_tag(&comm, recvtag, "recvtag")?);
         Ok(Peers { comm, to: (to, sent), from: (from, received) })
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::constants::*;
 use crate::engine::{CommObject, Engine, JobFabric};
-use crate::lanes::{self, MessageCarrier};
+use crate::lanes::{self, MessageCarriers};
 use crate::settings::Audience::{self, Developer, Tuner, User};
 use crate::settings::SettingPart::{self, Collective, Fabric, Ofi, P2p, Shm, Verbs, Waiting};
 use crate::state::state;
@@ -423,10 +423,14 @@ impl Gauge {
     }
 }
 
-/// Reads a value of a communicator: where its messages are carried.
+/// Reads a value of a communicator: the sum over all communicators that carry its messages.
 pub fn of_comm(read: fn(&CommObject) -> u64, comm: &CommObject) -> u64 {
-    MessageCarrier::of(comm)
-        .map_or_else(|| read(comm), |carrier| carrier.hold(|_, comm| read(comm)))
+    match MessageCarriers::of(comm) {
+        None => read(comm),
+        Some(carriers) => {
+            carriers.all().iter().map(|carrier| carrier.hold(|_, comm| read(comm))).sum()
+        }
+    }
 }
 
 #[cfg(test)]
