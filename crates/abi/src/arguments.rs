@@ -5,7 +5,6 @@ use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
 pub use crate::error::not_null;
-use crate::lanes;
 use crate::objects::*;
 use crate::state::{ProcessState, known, running, state};
 use crate::status::MpiStatus;
@@ -258,28 +257,6 @@ pub fn tag(value: c_int, argument: &str) -> Result<i32, Error> {
     }
     let text = format!("argument {argument} = {value}: tags are 0 to {}", weft_process::TAG_UB);
     Err(Error::new(MPI_ERR_TAG, text))
-}
-
-/// Checks a tag to receive. Returns `None` for `MPI_ANY_TAG`. Errors: TAG, also for MPI_ANY_TAG on a communicator whose members all
-/// promised not to use it, if the promise decides how the messages travel.
-#[inline]
-pub fn any_tag(comm: &CommObject, value: c_int, argument: &str) -> Result<Option<i32>, Error> {
-    if value != MPI_ANY_TAG {
-        return tag(value, argument).map(Some);
-    }
-    if lanes::needs_tag(comm) {
-        return Err(broken_promise(argument));
-    }
-    Ok(None)
-}
-
-#[cold]
-fn broken_promise(argument: &str) -> Error {
-    let text = format!(
-        "argument {argument} = MPI_ANY_TAG: all processes made this communicator with \
-         mpi_assert_no_any_tag = true: name a tag, or leave the assertion out"
-    );
-    Error::new(MPI_ERR_TAG, text)
 }
 
 /// Returns the receiver of a message: a rank, or `MPI_PROC_NULL`. Errors: RANK.

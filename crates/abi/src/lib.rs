@@ -56,6 +56,7 @@ mod state;
 mod status;
 mod strings;
 mod table;
+mod tag_to_receive;
 mod waiting;
 mod widen_counts;
 

@@ -4,7 +4,7 @@ pub(crate) mod exchange;
 mod fast_path;
 
 use crate::arguments::{
-    any_tag, comm, destination, fixed_comm, lent_comm, origin, received, room_for_request, tag,
+    comm, destination, fixed_comm, lent_comm, origin, received, room_for_request, tag,
 };
 use crate::calls::{Recv, Rsend, Send, Ssend};
 use crate::elements::{Arguments, Elements};
@@ -15,6 +15,7 @@ use crate::objects::{RequestOrigin, SENT};
 use crate::requests::{persist, start};
 use crate::signature_marks;
 use crate::status::MpiStatus;
+use crate::tag_to_receive::any_tag;
 use crate::types::{Comm, Request};
 use crate::waiting::WaitingCall;
 use std::ffi::c_int;

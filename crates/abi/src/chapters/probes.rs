@@ -1,7 +1,7 @@
 //! Probes and matched probes (MPI 5.0, section 3.8).
 
 use crate::arguments::{
-    any_tag, bad_handle, comm, not_null, origin, received, room_for_request, store, store_status,
+    bad_handle, comm, not_null, origin, received, room_for_request, store, store_status,
 };
 use crate::calls::Mrecv;
 use crate::chapter_state::ChapterState;
@@ -14,6 +14,7 @@ use crate::objects::{MessageObject, RequestOrigin};
 use crate::requests::start;
 use crate::state::state;
 use crate::status::MpiStatus;
+use crate::tag_to_receive::any_tag;
 use crate::types::{Comm, Message, Request};
 use crate::waiting::WaitingCall;
 use std::cell::Cell;

@@ -2,7 +2,7 @@
 
 mod lane_exchange;
 
-use crate::arguments::{any_tag, comm, destination, origin, received, room_for_request, tag};
+use crate::arguments::{comm, destination, origin, received, room_for_request, tag};
 use crate::calls::{Sendrecv, SendrecvReplace};
 use crate::constants::*;
 use crate::elements::Arguments;
@@ -13,6 +13,7 @@ use crate::objects::RequestOrigin;
 use crate::requests::start;
 use crate::signature_marks;
 use crate::status::MpiStatus;
+use crate::tag_to_receive::any_tag;
 use crate::types::{Comm, Request};
 use crate::waiting::WaitingCall;
 use lane_exchange::LaneExchange;
