@@ -191,6 +191,46 @@ static void signals(void) {
     ualarm(0, 0);
 }
 
+// Rank 0 tests, rank 1 probes, and rank 2 waits.
+static void loops(void) {
+    MPI_Request request;
+    int value, flag = 0;
+    switch (rank) {
+    case 0:
+        MPI_Irecv(&value, 1, MPI_INT, 1, 3, world, &request);
+        while (!flag) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        break;
+    case 1:
+        while (!flag) MPI_Iprobe(2, 3, world, &flag, MPI_STATUS_IGNORE);
+        break;
+    default: MPI_Recv(&value, 1, MPI_INT, 0, 3, world, MPI_STATUS_IGNORE);
+    }
+}
+
+// All ranks test until three seconds are over, and then send what the others test for.
+static void loops_until_a_time(void) {
+    MPI_Request request;
+    int in, flag = 0;
+    double end = MPI_Wtime() + 3;
+    MPI_Irecv(&in, 1, MPI_INT, (rank + 1) % size, 3, world, &request);
+    while (!flag && MPI_Wtime() < end) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    MPI_Send(&rank, 1, MPI_INT, (rank + size - 1) % size, 3, world);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
+// Two ranks test for a message of a rank that sends it after three seconds.
+static void loops_for_a_slow_rank(void) {
+    MPI_Request request;
+    int in, flag = 0;
+    if (rank == 0) {
+        sleep(3);
+        for (int to = 1; to < size; to++) MPI_Send(&rank, 1, MPI_INT, to, 3, world);
+        return;
+    }
+    MPI_Irecv(&in, 1, MPI_INT, 0, 3, world, &request);
+    while (!flag) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+}
+
 static const struct {
     const char *name;
     void (*run)(void);
@@ -213,6 +253,9 @@ static const struct {
     {"stopped_rank", stopped_rank},
     {"child", child},
     {"signals", signals},
+    {"loops", loops},
+    {"loops_until_a_time", loops_until_a_time},
+    {"loops_for_a_slow_rank", loops_for_a_slow_rank},
 };
 
 int main(int argc, char **argv) {

@@ -57,6 +57,7 @@ mod status;
 mod strings;
 mod table;
 mod tag_to_receive;
+mod test_loop;
 mod waiting;
 mod widen_counts;
 

@@ -95,12 +95,13 @@ pub fn publish(call: &WaitingCall, record: WaitRecord) {
         let since = call.since.get().unwrap_or_else(weft_bootstrap::clock_millis);
         call.since.set(Some(since));
         let threads = state().thread_level.get() == MPI_THREAD_MULTIPLE;
-        report.publish(&pending(call.name, since), WaitProgress { moves, has_deadline, threads });
+        let progress = WaitProgress { moves, has_deadline, threads, loop_reports: 0 };
+        report.publish(&pending(call.name, since), progress);
     }
 }
 
 /// Lists descriptions of all operations under way, for the hang report.
-fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
+pub fn pending(call: &str, since_millis: u64) -> Vec<Pending> {
     let state = state();
     let Some(engine) = state.engine.get() else { return Vec::new() };
     let comms = state.all_comms();

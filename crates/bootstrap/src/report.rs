@@ -1,7 +1,7 @@
 //! The waits of each process, for the hang report that `mpiexec` prints on SIGQUIT or at a time-out.
 //!
 //! The reports are in a sealed memfd of `mpiexec`, with a slot for each rank. A process writes its slot only when a wait goes to
-//! sleep and when it wakes. A wait that finds its message at once writes nothing.
+//! sleep and when it wakes, and from time to time in a long loop of tests. A wait that finds its message at once writes nothing.
 //!
 //! Contract: a slot has one writer at a time (the mutex in [`Report`]) and any number of readers. A slot is a seqlock of atomics.
 //! The writer makes the sequence odd, writes, and makes the sequence even. A reader accepts only words that it has read between
@@ -75,16 +75,22 @@ pub struct WaitProgress {
     pub has_deadline: bool,
     /// True if other threads of the program may call MPI meanwhile.
     pub threads: bool,
+    /// Number of reports of a loop of tests or probes without a result, modulo 2^30; 0 if the process sleeps.
+    pub loop_reports: u32,
 }
 
 impl WaitProgress {
     fn encode(self) -> u64 {
-        u64::from(self.moves) << 2 | u64::from(self.has_deadline) << 1 | u64::from(self.threads)
+        u64::from(self.loop_reports) << 34
+            | u64::from(self.moves) << 2
+            | u64::from(self.has_deadline) << 1
+            | u64::from(self.threads)
     }
 
     fn decode(word: u64) -> WaitProgress {
         let (has_deadline, threads) = (word >> 1 & 1 == 1, word & 1 == 1);
-        WaitProgress { moves: (word >> 2) as u32, has_deadline, threads }
+        let (moves, loop_reports) = ((word >> 2) as u32, (word >> 34) as u32);
+        WaitProgress { moves, has_deadline, threads, loop_reports }
     }
 }
 
@@ -93,7 +99,7 @@ impl WaitProgress {
 pub struct RankStatus {
     /// Phase of the process.
     pub phase: Phase,
-    /// Operations for which the process sleeps; empty if it does not sleep in MPI.
+    /// Operations for which the process sleeps, or that it tests in a loop; empty if it does neither.
     pub pending: Vec<Pending>,
     /// Number of further operations that did not fit into the slot.
     pub more: usize,
@@ -162,7 +168,7 @@ pub(crate) fn slot(memory: &OwnedFd, rank: usize) -> io::Result<Report> {
 }
 
 impl Report {
-    /// Reports that this process goes to sleep until the operations `entries` are complete.
+    /// Reports that this process goes to sleep until the operations `entries` are complete, or tests them in a loop.
     pub fn publish(&self, entries: &[Pending], progress: WaitProgress) {
         let mut scratch = self.0.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         scratch.clear();
@@ -247,7 +253,7 @@ impl Board {
         self.size
     }
 
-    /// Returns true if `rank` sleeps in MPI, or has just changed its slot. Reads two words, where [`Board::read`] copies the slot.
+    /// Returns true if `rank` sleeps in MPI, tests in a loop, or has just changed its slot. Reads two words, where [`Board::read`] copies the slot.
     pub fn may_sleep(&self, rank: usize) -> bool {
         let words = &self.mapping.words()[rank * STRIDE / 8..];
         words[0].load(Ordering::Relaxed) % 2 == 1 || words[2].load(Ordering::Relaxed) != 0
@@ -346,7 +352,8 @@ mod tests {
         assert_eq!(board.read(1).unwrap().phase, Phase::Outside);
         let report = slot(board.memory(), 1).unwrap();
         let entries = vec![entry(0), entry(1), entry(2)];
-        let progress = WaitProgress { moves: 7, has_deadline: true, threads: false };
+        let progress =
+            WaitProgress { moves: 7, has_deadline: true, threads: false, loop_reports: 9 };
         report.publish(&entries, progress);
         let status = RankStatus { phase: Phase::Running, pending: entries, more: 0, progress };
         assert_eq!(board.read(1).unwrap(), status);

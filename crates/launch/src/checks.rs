@@ -32,10 +32,14 @@ pub fn layers(
     (!all.is_empty()).then(|| all.join(OsStr::new(":")))
 }
 
+/// Returns true if the setting asks for the checks.
+pub fn is_wanted(setting: Option<&OsStr>) -> bool {
+    setting.is_some_and(|value| !value.is_empty() && value != "0")
+}
+
 /// Returns the path of the checks, if the setting asks for it. `folder` is the installation's folder of libraries.
 pub fn library(folder: &Path, setting: Option<&OsStr>) -> Option<OsString> {
-    let is_wanted = setting.is_some_and(|value| !value.is_empty() && value != "0");
-    is_wanted.then(|| folder.join(FILE).into_os_string())
+    is_wanted(setting).then(|| folder.join(FILE).into_os_string())
 }
 
 /// Returns the settings for `-check-suppress`. The path is a full one, since ranks may run in other folders.

@@ -57,6 +57,8 @@ pub struct Options {
     pub timeout: Option<Duration>,
     /// Treatment of a deadlock.
     pub deadlock: DeadlockPolicy,
+    /// True if all programs run in the checking mode.
+    pub checking: bool,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Duration,
     /// Hosts of the ranks. If empty, all ranks run on this host.
@@ -262,9 +264,11 @@ impl Parser<'_> {
         if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
             options.hosts.clear();
         }
+        options.checking = !options.apps.is_empty();
         for app in &options.apps {
             let own = app.environment.iter().rev().find(|(name, _)| name == checks::SWITCH);
             let setting = own.map(|(_, value)| value.clone()).or_else(|| get(checks::SWITCH));
+            options.checking &= checks::is_wanted(setting.as_deref());
             checks::missing(setting.as_deref()).map_or(Ok(()), Err)?;
         }
         // A time-out of 0 means no time-out, so that the option can override WEFT_TIMEOUT.

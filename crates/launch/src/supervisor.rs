@@ -22,7 +22,7 @@ use weft_bootstrap::limits::explain;
 use weft_bootstrap::{Ticket, VARIABLE};
 
 use crate::clock::Clock;
-use crate::deadlock::{DeadlockPolicy, DeadlockWatch};
+use crate::deadlock::{DeadlockPolicy, DeadlockWatch, TestLoops};
 use crate::failure::Cause;
 use crate::host_binding::HostBinding;
 use crate::inherited::Inheritance;
@@ -212,8 +212,10 @@ impl Supervisor {
             streams: Vec::new(),
             sinks,
             timeout: options.timeout.map(|timeout| clock.now() + timeout),
-            deadlock: (upstream.is_none() && options.deadlock != DeadlockPolicy::Off)
-                .then(|| DeadlockWatch::new(clock.now())),
+            deadlock: (upstream.is_none() && options.deadlock != DeadlockPolicy::Off).then(|| {
+                let loops = if options.checking { TestLoops::Wait } else { TestLoops::GoOn };
+                DeadlockWatch::new(clock.now(), loops)
+            }),
             ending: None,
             code: None,
             has_lost_output: false,

@@ -86,6 +86,8 @@ pub struct Engine<F: Fabric> {
     learns: Cell<bool>,
     /// Number of threads of this process that sleep in a wait, or poll for the last time before they sleep.
     waiting: Cell<u32>,
+    /// Number of rounds of progress in which anything moved, modulo 2^32.
+    moves: Cell<u32>,
     /// Number of waits that run in this process, including waits inside of functions of the program.
     driving: Cell<u32>,
     helping: HelperThreads,
@@ -130,6 +132,7 @@ impl<F: Fabric> Engine<F> {
             shm_comm_limit: Cell::new(usize::MAX),
             learns: Cell::new(false),
             waiting: Cell::new(0),
+            moves: Cell::default(),
             driving: Cell::new(0),
             helping: HelperThreads::default(),
         })
@@ -246,10 +249,18 @@ impl<F: Fabric> Engine<F> {
         let moved = self.endpoint.progress();
         let moved =
             if self.has_tasks() { self.run_tasks(Executor::Program, reach) | moved } else { moved };
-        if moved && self.waiting.get() > mine {
-            self.sleeper.ring();
+        if moved {
+            self.moves.set(self.moves.get().wrapping_add(1));
+            if self.waiting.get() > mine {
+                self.sleeper.ring();
+            }
         }
         moved
+    }
+
+    /// Returns the number of rounds of progress in which anything moved, modulo 2^32.
+    pub fn moves(&self) -> u32 {
+        self.moves.get()
     }
 
     /// Wakes the threads of this process that sleep in a wait. Must be called by code that ends or progresses an operation of

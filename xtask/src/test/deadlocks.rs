@@ -25,10 +25,13 @@ struct Kind {
 
 const PLAIN: Kind = Kind { name: "", arguments: &[], settings: &[], report: &[] };
 
+/// Settings of the checking mode, in which a long loop of tests is a wait.
+const CHECKED: &[(&str, &str)] = &[("WEFT_CHECK", "1")];
+
 /// Report of three ranks, each of which waits for the next rank.
 const CYCLE: &str = "these wait for each other: 0 -> 1 -> 2 -> 0";
 
-const KINDS: [Kind; 22] = [
+const KINDS: [Kind; 25] = [
     Kind { name: "all_receive_first", report: &["MPI_Recv", "tag 3", CYCLE], ..PLAIN },
     Kind {
         name: "all_receive_first",
@@ -65,6 +68,17 @@ const KINDS: [Kind; 22] = [
     Kind { name: "stopped_rank", ..PLAIN },
     Kind { name: "slow_child", ..PLAIN },
     Kind { name: "signals", ..PLAIN },
+    Kind {
+        name: "loops",
+        settings: CHECKED,
+        report: &[
+            "tests or probes in a loop",
+            "loop of tests or probes: receive from rank 1, tag 3",
+        ],
+        ..PLAIN
+    },
+    Kind { name: "loops_until_a_time", ..PLAIN },
+    Kind { name: "loops_for_a_slow_rank", settings: CHECKED, ..PLAIN },
 ];
 
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {

@@ -15,6 +15,7 @@ use crate::requests::start;
 use crate::state::state;
 use crate::status::MpiStatus;
 use crate::tag_to_receive::any_tag;
+use crate::test_loop;
 use crate::types::{Comm, Message, Request};
 use crate::waiting::WaitingCall;
 use std::cell::Cell;
@@ -89,10 +90,12 @@ static IDLE_TESTS: ChapterState<Cell<u32>> = ChapterState::new(Cell::new(0));
 pub fn idle_test(nothing: bool) {
     let state = state();
     if !nothing {
+        test_loop::end(IDLE_TESTS.get());
         return IDLE_TESTS.set(0);
     }
     let row = IDLE_TESTS.get().wrapping_add(1);
     IDLE_TESTS.set(row);
+    test_loop::count(row);
     lanes::progress_in_row(None, row);
     if let Some(engine) = state.engine.get()
         && (row.is_multiple_of(PATIENCE) || engine.policy().takes_turns())
