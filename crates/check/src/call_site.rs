@@ -87,7 +87,7 @@ fn of_address(address: u64) -> CallSite {
 }
 
 /// Returns FNV-1a of the last part of a path, which is the same for all processes of a program.
-fn hash(path: &[u8]) -> u64 {
+pub fn hash(path: &[u8]) -> u64 {
     let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
     name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

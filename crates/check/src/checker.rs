@@ -8,6 +8,7 @@ mod matched;
 mod messages;
 mod operations;
 mod partitioned;
+mod waits;
 mod window_access;
 mod window_compare;
 mod window_epochs;
@@ -29,6 +30,7 @@ use crate::shadow::{
     CallRecord, CommFacts, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_NULL, MPI_COMM_SELF,
     MPI_COMM_WORLD, RawStatus,
 };
+use crate::slow::{self, SlowLedger};
 use crate::window::{Windows, is_access};
 use matched::ProbedMessages;
 use partitioned::PartitionedReceives;
@@ -73,6 +75,8 @@ pub struct Checker {
     requests: Requests,
     objects: ObjectRegistry,
     findings: Findings,
+    /// Waits, if the user asks for them.
+    slow: Option<SlowLedger>,
     /// Number of operations so far.
     operations: u64,
 }
@@ -80,6 +84,8 @@ pub struct Checker {
 static CHECKER: Mutex<Option<Checker>> = Mutex::new(None);
 /// True from MPI_Init to MPI_Finalize.
 static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+/// True in this time if threads may remember calls. Calls whose waits are counted take the slow path.
+static IS_FAST: AtomicBool = AtomicBool::new(false);
 /// True if this process has findings and has called MPI_Finalize.
 static HAS_FINDINGS: AtomicBool = AtomicBool::new(false);
 
@@ -178,11 +184,13 @@ unsafe fn start() {
         requests: Requests::default(),
         objects: ObjectRegistry::default(),
         findings: Findings::default(),
+        slow: SlowLedger::begin(),
         operations: 0,
     };
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
     marks::begin();
     IS_RUNNING.store(true, Ordering::Relaxed);
+    IS_FAST.store(!slow::is_on(), Ordering::Relaxed);
     for comm in [MPI_COMM_WORLD, MPI_COMM_SELF] {
         // SAFETY: all processes of this communicator do so.
         unsafe { collectives::add_context(comm_object(comm), comm) };
@@ -206,7 +214,9 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
             collectives::before_free(index, call);
             before_free(freed);
         }
+        let began = if call.function.stem() == "Probe" { slow::moment() } else { 0 };
         let code = forward(index, call.arguments);
+        slow::note_probe(began);
         if code == 0 {
             if let Some(freed) = freed {
                 with(|checker| checker.objects.remove(freed));
@@ -298,10 +308,15 @@ unsafe fn finalize(index: usize, call: &CheckedCall<'_>) -> c_int {
         let comms: Vec<usize> = checker.marks.comms.iter().copied().collect();
         comms.into_iter().for_each(|comm| checker.leftovers(comm));
     });
+    IS_FAST.store(false, Ordering::Relaxed);
     IS_RUNNING.store(false, Ordering::Relaxed);
     let checker = CHECKER.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut checker) = checker {
         checker.findings.print_ranks();
+        if let (Some(slow), Some(shadow)) = (checker.slow.take(), barrier.flatten()) {
+            // SAFETY: all processes are here.
+            unsafe { slow::report(slow, shadow) };
+        }
         // SAFETY: all processes are here.
         unsafe { crate::shared_reports::end() };
         HAS_FINDINGS.store(!checker.findings.is_empty(), Ordering::Relaxed);

@@ -14,6 +14,7 @@ use crate::library::mpi;
 use crate::objects::ObjectHandle;
 use crate::shadow::{CommKind, MPI_COMM_NULL, describe};
 use crate::signature::TypeSignature;
+use crate::slow;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
 
@@ -45,6 +46,33 @@ pub struct ComparisonPlan {
     pub pairs: Option<PairExchange>,
     /// True if this rank has accesses to windows for the other ranks.
     pub has_accesses: bool,
+    /// Name of the host's clock, if the user asks for waits; else 0.
+    pub host: u64,
+}
+
+/// Rank that is the last one to begin a collective operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LastRank {
+    /// Rank in MPI_COMM_WORLD.
+    pub rank: i32,
+    pub began: u64,
+}
+
+impl LastRank {
+    /// Number of bits of a rank.
+    const RANK_BITS: u32 = 20;
+
+    /// Returns microseconds and the rank in one word. The last rank has the greatest word.
+    fn word(self) -> u64 {
+        let rank = self.rank as u64 & ((1 << LastRank::RANK_BITS) - 1);
+        (self.began / 1000) << LastRank::RANK_BITS | rank
+    }
+
+    /// Reads the greatest word of all ranks.
+    fn of_word(word: u64) -> LastRank {
+        let rank = (word & ((1 << LastRank::RANK_BITS) - 1)) as i32;
+        LastRank { rank, began: (word >> LastRank::RANK_BITS) * 1000 }
+    }
 }
 
 /// Words that all ranks reduce with MPI_MAX.
@@ -59,7 +87,14 @@ struct HashWords {
     is_open: u64,
     /// 1 if this rank has accesses to windows for the other ranks.
     has_accesses: u64,
+    /// Begin of the call, see [`LastRank`], and the name of the host's clock with its complement. Only ranks whose user asks for waits
+    /// exchange them.
+    last: u64,
+    host: [u64; 2],
 }
+
+/// Number of words at the end that only waits need.
+const WAIT_WORDS: usize = 3;
 
 impl HashWords {
     fn of(record: &CollectiveRecord) -> HashWords {
@@ -68,7 +103,7 @@ impl HashWords {
             key: [key, !key],
             whole: [whole, !whole],
             is_open: u64::from(record.common.is_open()),
-            has_accesses: 0,
+            ..HashWords::default()
         }
     }
 
@@ -101,7 +136,8 @@ impl ComparisonUnderWay {
         self.code = unsafe {
             if self.gathered.is_empty() {
                 let (own, all) = (&raw const self.own, &raw mut self.all);
-                let words = size_of::<HashWords>() / size_of::<u64>();
+                let all_words = size_of::<HashWords>() / size_of::<u64>();
+                let words = if slow::is_on() { all_words } else { all_words - WAIT_WORDS };
                 mpi!(MPI_Iallreduce(own, all, words, MPI_UINT64_T, MPI_MAX, self.comm, request))
             } else {
                 let (own, all) = (&raw const self.record, self.gathered.as_mut_ptr());
@@ -136,6 +172,12 @@ impl ComparisonUnderWay {
     /// Returns true if a rank has accesses to windows for the other ranks.
     pub fn has_accesses(&self) -> bool {
         self.code == 0 && self.all.has_accesses != 0
+    }
+
+    /// Returns the rank that began last, if all ranks have one clock.
+    pub fn last(&self) -> Option<LastRank> {
+        let has_one_clock = self.gathered.is_empty() && self.all.host[0] == !self.all.host[1];
+        (self.code == 0 && has_one_clock).then_some(LastRank::of_word(self.all.last))
     }
 
     /// Gathers the records of all ranks, after a comparison has failed. All ranks call this function.
@@ -314,14 +356,16 @@ impl CollectiveContexts {
         plan: ComparisonPlan,
     ) -> Option<CollectiveComparison> {
         let context = self.contexts.get_mut(&object).filter(|context| context.size > 1)?;
-        let ComparisonPlan { mut record, pairs, has_accesses } = plan;
+        let ComparisonPlan { mut record, pairs, has_accesses, host } = plan;
         context.sequence += 1;
         let sequence = context.sequence;
         record.sequence = sequence;
         record.group = context.group;
         record.is_inter = u32::from(context.kind == CommKind::Inter);
         let has_accesses = u64::from(has_accesses);
-        let own = HashWords { has_accesses, ..HashWords::of(&record) };
+        let last = LastRank { rank: record.rank, began: slow::moment() }.word();
+        let host = [host, !host];
+        let own = HashWords { has_accesses, last, host, ..HashWords::of(&record) };
         let gathered = if context.kind == CommKind::Inter { context.size } else { 0 };
         context.under_way.push_back(Box::new(ComparisonUnderWay {
             record,
@@ -375,5 +419,19 @@ impl CollectiveContexts {
         // The request is complete, so its handle is no longer valid.
         self.contexts.get_mut(&object)?.under_way.front_mut()?.request = 0x180;
         Some(object)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_rank_has_the_greatest_word() {
+        let rank = |rank, began| LastRank { rank, began };
+        let all = [rank(5, 3_000_000), rank(0, 9_000_000), rank(1_000_000, 8_999_000)];
+        let greatest = all.map(LastRank::word).into_iter().max().expect("three words");
+        assert_eq!(LastRank::of_word(greatest), all[1]);
+        assert_eq!(LastRank::of_word(all[2].word()), all[2]);
     }
 }

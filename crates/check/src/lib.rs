@@ -23,6 +23,7 @@ mod role;
 mod shadow;
 mod shared_reports;
 mod signature;
+mod slow;
 mod suppress;
 mod window;
 

@@ -91,9 +91,13 @@ fn print(finding: &CheckFinding) {
 
 /// Appends a finding to the file of findings, if the user asks for such a file.
 fn store(finding: &CheckFinding) {
+    append(&json(finding));
+}
+
+/// Appends a line of JSON to the file of findings, if the user asks for such a file.
+pub fn append(line: &str) {
     if let Some(path) = std::env::var_os(FILE).filter(|path| !path.is_empty()) {
         let file = OpenOptions::new().append(true).create(true).open(&path);
-        let line = json(finding);
         if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
             let path = path.to_string_lossy();
             eprintln!("weft check: {FILE}={path}: {error}; name a file that can be written");
@@ -102,7 +106,7 @@ fn store(finding: &CheckFinding) {
 }
 
 /// Returns a string of JSON.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {

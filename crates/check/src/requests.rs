@@ -3,6 +3,7 @@
 use crate::call_site::CallSite;
 use crate::collective::CollectiveComparison;
 use crate::datatype::TypeFacts;
+use crate::marks::{CommPeer, SendRecord};
 use crate::memory_use::BufferRange;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -22,8 +23,19 @@ pub struct ReceiveElements {
 pub struct RequestReceive {
     pub comm: usize,
     pub elements: ReceiveElements,
+    /// Time at which the receive began, if the user asks for waits; else 0.
+    pub began: u64,
     /// Number of a partitioned receive, until it is compared.
     pub partitioned: Option<u64>,
+}
+
+/// A send that has a mark of its own, because the user asks for waits.
+#[derive(Clone, Copy)]
+pub struct TimedSend {
+    pub to: CommPeer,
+    pub mark: u32,
+    /// Record with the time at which the send began.
+    pub record: SendRecord,
 }
 
 /// A request.
@@ -40,6 +52,8 @@ pub struct RequestFacts {
     /// Sample of each range, as it was when the operation began.
     pub samples: Vec<u64>,
     pub receive: Option<RequestReceive>,
+    /// Send of the request, if the user asks for waits.
+    pub send: Option<TimedSend>,
     /// Address of the communicator that the operation makes.
     pub new_comm: Option<usize>,
     /// Comparison of a collective operation among its ranks.

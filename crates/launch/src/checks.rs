@@ -10,6 +10,9 @@ pub const SWITCH: &str = "WEFT_CHECK";
 /// Setting with the file of findings that the user does not want to see.
 pub const SUPPRESS: &str = "WEFT_CHECK_SUPPRESS";
 
+/// Setting that asks for the waits of the program.
+pub const SLOW: &str = "WEFT_CHECK_SLOW";
+
 /// File of the layer in an installation's folder of libraries.
 const FILE: &str = "weft/libweft_check.so";
 
@@ -48,6 +51,11 @@ pub fn suppress(option: &str, file: &OsStr) -> Result<[(OsString, OsString); 2],
         format!("{option} {}: {error}; name a file that can be read", Path::new(file).display())
     })?;
     Ok([(SWITCH.into(), "1".into()), (SUPPRESS.into(), path.into_os_string())])
+}
+
+/// Returns the settings for `-check-slow`.
+pub fn slow() -> [(OsString, OsString); 2] {
+    [SWITCH, SLOW].map(|name| (name.into(), "1".into()))
 }
 
 /// Returns an error if the setting asks for the layer, and the installation has none.

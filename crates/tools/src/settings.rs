@@ -32,6 +32,11 @@ const OF_COMMANDS: &[[&str; 3]] = &[
         "File to which findings of the checks are appended, as lines of JSON.",
     ],
     [
+        "WEFT_CHECK_SLOW",
+        "0",
+        "Waits of a program, with WEFT_CHECK: 1 prints a table, as mpiexec -check-slow does.",
+    ],
+    [
         "WEFT_CHECK_SUPPRESS",
         "",
         "File with findings of the checks to leave out, as mpiexec -check-suppress does.",

@@ -1,6 +1,8 @@
 //! The checking mode of `mpiexec -check`: erroneous programs whose error must be named with its class and its lines, and correct programs
 //! that must run without a report. They are in the tables of `tests/check`.
 
+mod waits;
+
 use super::c_programs::{compile, folder, list};
 use super::lanes::two_at_a_time;
 use super::tally::Tally;
@@ -165,6 +167,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         return Err("tests/check has no catalogue".to_owned());
     }
     suppressions(prefix)?;
+    tally.passed += waits::run(prefix)?;
     println!("ok   {total} programs of the catalogue in the checking mode");
     tally.passed += total + 1;
     Ok(())

@@ -4,7 +4,7 @@ use super::operations::{
     MPI_IN_PLACE, RequestPlan, add_request, buffer_places, check_memory, is_root, members,
     own_members, ranges,
 };
-use super::{Checker, after, is_request, window_compare, windows, with};
+use super::{Checker, after, is_request, waits, window_compare, windows, with};
 use crate::collective::pairwise::{self, PairMismatch};
 use crate::collective::{
     self, CollectiveComparison, CollectiveContext, CollectiveRecord, ComparisonPlan,
@@ -18,6 +18,7 @@ use crate::objects::ObjectHandle;
 use crate::report::EXIT_CODE;
 use crate::role::{CommonSignature, Timing, base_name, equal_arguments};
 use crate::shadow::{CommKind, MPI_COMM_WORLD};
+use crate::slow;
 use std::ffi::c_int;
 
 const MPI_INT: usize = 0x209;
@@ -110,9 +111,10 @@ pub(super) unsafe fn start(
     };
     let pairs = pairwise::exchange(call, index as u32, rank, contexts.get(object)?, &mut of_type);
     let has_accesses = checker.windows.has_accesses(object);
+    let host = checker.slow.as_ref().map_or(0, |slow| slow.host);
     checker.drain(object);
     checker.drain_retired();
-    checker.contexts.start(object, ComparisonPlan { record, pairs, has_accesses })
+    checker.contexts.start(object, ComparisonPlan { record, pairs, has_accesses, host })
 }
 
 /// Returns the record of a call.
@@ -264,7 +266,9 @@ pub fn finish(comparison: &CollectiveComparison) -> bool {
     };
     let mut has_accesses = false;
     while let Some(mut under_way) = with(take).flatten() {
+        let began = slow::moment();
         under_way.wait();
+        waits::collective_ended(&under_way, began);
         judge(&mut under_way);
         // Only the last comparison is that of the present call.
         has_accesses = under_way.has_accesses();

@@ -1,7 +1,7 @@
 //! Calls that complete operations, and MPI_Request_free.
 
 use super::messages::ReceiveCall;
-use super::{Checker, collectives, with};
+use super::{Checker, collectives, waits, with};
 use crate::collective::CollectiveComparison;
 use crate::finding::FindingClass;
 use crate::forward;
@@ -12,6 +12,7 @@ use crate::objects::{ObjectHandle, ObjectOrigin};
 use crate::requests::{MPI_REQUEST_NULL, RequestFacts};
 use crate::role::RequestCompletion;
 use crate::shadow::{MPI_COMM_NULL, RawStatus};
+use crate::slow;
 use std::ffi::c_int;
 
 const MPI_UNDEFINED: i64 = -32766;
@@ -48,6 +49,7 @@ pub unsafe fn complete(
         arguments[statuses] = own.as_mut_ptr() as usize;
     }
     let is_wait = function.stem().starts_with("Wait");
+    let began = slow::moment();
     if is_wait && matches!(completion, RequestCompletion::One | RequestCompletion::All) {
         compare_first(&handles, array);
     }
@@ -100,6 +102,11 @@ pub unsafe fn complete(
         if let Some(comparison) = comparison.filter(|_| is_wait) {
             collectives::finish(&comparison);
         }
+    }
+    if is_wait {
+        waits::ended(function.name(), call.site, began);
+    } else {
+        slow::forget_call();
     }
     code
 }
@@ -154,6 +161,7 @@ impl Checker {
         if request.is_active && !message.is_cancelled {
             self.check_samples(&request);
             self.compare_received(&mut request, message);
+            slow::note_send(request.send.map_or(0, |send| send.record.posted));
             self.copy_ends(&request);
         }
         let comparison = request.comparison.take();
@@ -172,8 +180,8 @@ impl Checker {
         match receive.partitioned.take() {
             Some(number) => self.compare_partitioned(number, message),
             None => {
-                let elements = &receive.elements;
-                self.compare(&ReceiveCall { function, site, elements }, &message);
+                let (elements, began) = (&receive.elements, receive.began);
+                self.compare(&ReceiveCall { function, site, elements, began }, &message);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use super::call_memory::{self, BlockingCallKey, places_of};
 use super::messages::{ReceiveCall, SignatureMatch};
-use super::{IS_RUNNING, with};
+use super::{IS_FAST, with};
 use crate::function::CheckedCall;
 use crate::marks::{self, MessageArrival};
 use crate::memory_use;
@@ -23,7 +23,7 @@ const ARGUMENTS: usize = 7;
 #[inline]
 pub unsafe fn run(index: usize, arguments: &[usize], address: u64) -> Option<c_int> {
     let places = places_of(index)?;
-    if !IS_RUNNING.load(Ordering::Relaxed) || !memory_use::is_idle() {
+    if !IS_FAST.load(Ordering::Relaxed) || !memory_use::is_idle() {
         return None;
     }
     let key = BlockingCallKey {
@@ -88,7 +88,8 @@ fn compare(
     with(|checker| {
         let elements = super::operations::elements(checker, &call, &["buf"])?;
         let (function, site) = (function.name(), call.site);
-        Some(checker.compare(&ReceiveCall { function, site, elements: &elements }, message))
+        let receive = ReceiveCall { function, site, elements: &elements, began: 0 };
+        Some(checker.compare(&receive, message))
     })
     .flatten()
 }

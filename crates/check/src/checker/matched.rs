@@ -2,12 +2,13 @@
 
 use super::messages::ReceiveCall;
 use super::operations::{self, RequestPlan};
-use super::with;
+use super::{waits, with};
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::marks::MessageArrival;
 use crate::role::Timing;
 use crate::shadow::RawStatus;
+use crate::slow;
 use rustc_hash::FxHashMap;
 use std::ffi::c_int;
 
@@ -24,6 +25,7 @@ pub type ProbedMessages = FxHashMap<usize, MessageArrival>;
 pub unsafe fn probe(index: usize, call: &CheckedCall<'_>) -> c_int {
     let mut own = RawStatus::default();
     let (arguments, status) = operations::with_status(call, &mut own);
+    let began = slow::moment();
     // SAFETY: the caller promises it.
     unsafe {
         let code = forward(index, &arguments);
@@ -36,6 +38,9 @@ pub unsafe fn probe(index: usize, call: &CheckedCall<'_>) -> c_int {
             && flag != Some(0)
             && !is_none
         {
+            if call.function.stem() == "Mprobe" {
+                slow::note_probe(began);
+            }
             let arrival = MessageArrival::of_status(comm, arguments[place]);
             with(|checker| checker.probed.insert(message, arrival));
         }
@@ -53,6 +58,7 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
     let message = unsafe { *(call.arguments[place] as *const usize) };
     // SAFETY: the caller promises it.
     unsafe {
+        let began = slow::receive_moment();
         let begun = with(|checker| {
             let ranges = operations::ranges(checker, call);
             operations::check_memory(checker, call, &ranges);
@@ -60,11 +66,13 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
                 && let Some(elements) = operations::elements(checker, call, &["buf"])
             {
                 let (function, site) = (call.function.name(), call.site);
-                checker.compare(&ReceiveCall { function, site, elements: &elements }, &arrival);
+                let receive = ReceiveCall { function, site, elements: &elements, began };
+                checker.compare(&receive, &arrival);
             }
             (checker.next_operation(), RequestPlan { ranges, ..RequestPlan::default() })
         });
         let code = forward(index, call.arguments);
+        waits::ended(call.function.name(), call.site, began);
         if let Some((operation, plan)) = begun.filter(|_| code == 0 && timing != Timing::Blocking) {
             with(|checker| operations::add_request(checker, call, operation, timing, plan));
         }

@@ -13,6 +13,8 @@ pub(super) struct ReceiveCall<'a> {
     pub function: &'static str,
     pub site: CallSite,
     pub elements: &'a ReceiveElements,
+    /// Time at which the receive began, if the user asks for waits; else 0.
+    pub began: u64,
 }
 
 /// Result of a comparison.
@@ -48,7 +50,10 @@ impl Checker {
     ) -> SignatureMatch {
         match self.marks.of_message(message) {
             None => SignatureMatch::ThisLength,
-            Some(record) => self.compare_record(receive, &record, message.bytes),
+            Some(record) => {
+                self.note_arrival(receive, &record, message.bytes);
+                self.compare_record(receive, &record, message.bytes)
+            }
         }
     }
 
@@ -59,7 +64,7 @@ impl Checker {
         record: &SendRecord,
         bytes: u64,
     ) -> SignatureMatch {
-        let &ReceiveCall { function, site, elements } = receive;
+        let &ReceiveCall { function, site, elements, .. } = receive;
         let result = matches(elements, record, bytes);
         if result == SignatureMatch::Mismatch {
             let signature = buffer_signature(&elements.facts, elements.count);

@@ -1,17 +1,17 @@
 //! Calls that begin operations: sends, receives, collective operations.
 
-use super::call_memory;
 use super::messages::ReceiveCall;
-use super::{Checker, is_request, with};
+use super::{Checker, is_request, waits, with};
 use crate::collective::CollectiveComparison;
 use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::{CheckedCall, Form};
-use crate::marks::{self, CommPeer, MessageArrival, SendKey, SendRecord};
+use crate::marks::{CommPeer, MessageArrival, SendKey, SendRecord};
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
-use crate::requests::{ReceiveElements, RequestFacts, RequestReceive};
+use crate::requests::{ReceiveElements, RequestFacts, RequestReceive, TimedSend};
 use crate::role::Timing;
 use crate::shadow::{CommKind, MPI_PROC_NULL, RawStatus};
+use crate::slow;
 use std::ffi::c_int;
 
 pub(super) const MPI_IN_PLACE: usize = 1;
@@ -214,6 +214,7 @@ pub(super) fn check_memory(checker: &mut Checker, call: &CheckedCall<'_>, ranges
 pub(super) struct RequestPlan {
     pub ranges: Vec<BufferRange>,
     pub receive: Option<RequestReceive>,
+    pub send: Option<TimedSend>,
     pub new_comm: Option<usize>,
     pub comparison: Option<Box<CollectiveComparison>>,
 }
@@ -244,6 +245,7 @@ pub(super) unsafe fn add_request(
         ranges: plan.ranges,
         samples: Vec::new(),
         receive: plan.receive,
+        send: plan.send,
         new_comm: plan.new_comm,
         comparison: plan.comparison,
     };
@@ -276,7 +278,8 @@ unsafe fn activate(checker: &mut Checker, request: &mut RequestFacts) {
 fn receive_of(checker: &mut Checker, call: &CheckedCall<'_>) -> Option<RequestReceive> {
     let comm = call.handle("COMMUNICATOR")?;
     let elements = elements(checker, call, &["recvbuf", "buf"])?;
-    Some(RequestReceive { comm, elements, partitioned: None })
+    let began = slow::receive_moment();
+    Some(RequestReceive { comm, elements, began, partitioned: None })
 }
 
 /// Returns the receiver of a send; `None` for MPI_PROC_NULL.
@@ -310,14 +313,15 @@ pub unsafe fn send(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c_in
             if timing != Timing::Persistent {
                 check_memory(checker, call, &ranges);
             }
-            let mark = checker.mark(index, call).unwrap_or(0);
-            if mark != 0 {
-                call_memory::remember_send(index, call, mark);
-            }
-            marks::set_next(mark);
-            (operation, RequestPlan { ranges, ..RequestPlan::default() })
+            let send = checker.set_mark(index, call, timing);
+            (operation, RequestPlan { ranges, send, ..RequestPlan::default() })
         });
         let code = forward(index, call.arguments);
+        if timing == Timing::Blocking
+            && let Some((_, RequestPlan { send: Some(send), .. })) = &begun
+        {
+            waits::send_ended(call, send);
+        }
         if let Some((operation, plan)) = begun.filter(|_| code == 0 && is_request(timing)) {
             with(|checker| add_request(checker, call, operation, timing, plan));
         }
@@ -385,10 +389,11 @@ unsafe fn receive_with(
             if timing != Timing::Persistent {
                 check_memory(checker, call, &ranges);
             }
-            if part == SendPart::First {
-                marks::set_next(checker.mark(index, call).unwrap_or(0));
-            }
-            (operation, RequestPlan { ranges, receive, ..RequestPlan::default() })
+            let send = match part {
+                SendPart::First => checker.set_mark(index, call, timing),
+                SendPart::None => None,
+            };
+            (operation, RequestPlan { ranges, receive, send, ..RequestPlan::default() })
         });
         let mut own = RawStatus::default();
         let (arguments, status) = with_status(call, &mut own);
@@ -397,8 +402,11 @@ unsafe fn receive_with(
         match (timing, &plan.receive, status) {
             (Timing::Blocking, Some(receive), Some(status)) => {
                 let arrival = MessageArrival::of_status(receive.comm, arguments[status]);
-                let own = ReceiveCall { function, site, elements: &receive.elements };
+                let began = receive.began;
+                let own = ReceiveCall { function, site, elements: &receive.elements, began };
                 with(|checker| checker.compare(&own, &arrival));
+                slow::note_send(plan.send.map_or(0, |send| send.record.posted));
+                waits::ended(function, site, began);
             }
             (Timing::Blocking, ..) => {}
             _ => _ = with(|checker| add_request(checker, call, operation, timing, plan)),
@@ -443,6 +451,7 @@ pub unsafe fn start_requests(index: usize, call: &CheckedCall<'_>) -> c_int {
             };
             request.operation = operation;
             check_memory(checker, call, &request.ranges);
+            checker.request_begins(&mut request);
             // SAFETY: the buffers of an operation that begins can be read.
             unsafe { activate(checker, &mut request) };
             checker.requests.add(*handle, request);

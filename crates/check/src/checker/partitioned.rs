@@ -97,6 +97,7 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>) -> c_int {
             receive = Some(RequestReceive {
                 comm,
                 elements: elements.clone(),
+                began: 0,
                 partitioned: Some(number),
             });
             let queue = checker.partitioned.0.entry((peer, tag)).or_default();
@@ -126,7 +127,7 @@ impl Checker {
                 return;
             };
             let UncomparedReceive { function, site, elements, .. } = &next;
-            let own = ReceiveCall { function, site: *site, elements };
+            let own = ReceiveCall { function, site: *site, elements, began: 0 };
             self.compare_record(&own, &record, record.count * record.size);
         }
     }
