@@ -1,5 +1,6 @@
 //! The checks of a process, and the calls that take part in them.
 
+mod buffer_arguments;
 mod call_memory;
 mod collectives;
 mod completion;
@@ -31,6 +32,7 @@ use crate::shadow::{
     MPI_COMM_WORLD, RawStatus,
 };
 use crate::slow::{self, SlowLedger};
+use crate::wait_clock;
 use crate::window::{Windows, is_access};
 use matched::ProbedMessages;
 use partitioned::PartitionedReceives;
@@ -190,7 +192,7 @@ unsafe fn start() {
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
     marks::begin();
     IS_RUNNING.store(true, Ordering::Relaxed);
-    IS_FAST.store(!slow::is_on(), Ordering::Relaxed);
+    IS_FAST.store(!wait_clock::is_on(), Ordering::Relaxed);
     for comm in [MPI_COMM_WORLD, MPI_COMM_SELF] {
         // SAFETY: all processes of this communicator do so.
         unsafe { collectives::add_context(comm_object(comm), comm) };
@@ -214,7 +216,7 @@ unsafe fn other(index: usize, call: &CheckedCall<'_>) -> c_int {
             collectives::before_free(index, call);
             before_free(freed);
         }
-        let began = if call.function.stem() == "Probe" { slow::moment() } else { 0 };
+        let began = if call.function.stem() == "Probe" { wait_clock::moment() } else { 0 };
         let code = forward(index, call.arguments);
         slow::note_probe(began);
         if code == 0 {

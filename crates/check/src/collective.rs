@@ -14,7 +14,7 @@ use crate::library::mpi;
 use crate::objects::ObjectHandle;
 use crate::shadow::{CommKind, MPI_COMM_NULL, describe};
 use crate::signature::TypeSignature;
-use crate::slow;
+use crate::wait_clock;
 use std::collections::{HashMap, VecDeque};
 use std::ffi::c_int;
 
@@ -137,7 +137,7 @@ impl ComparisonUnderWay {
             if self.gathered.is_empty() {
                 let (own, all) = (&raw const self.own, &raw mut self.all);
                 let all_words = size_of::<HashWords>() / size_of::<u64>();
-                let words = if slow::is_on() { all_words } else { all_words - WAIT_WORDS };
+                let words = if wait_clock::is_on() { all_words } else { all_words - WAIT_WORDS };
                 mpi!(MPI_Iallreduce(own, all, words, MPI_UINT64_T, MPI_MAX, self.comm, request))
             } else {
                 let (own, all) = (&raw const self.record, self.gathered.as_mut_ptr());
@@ -363,7 +363,7 @@ impl CollectiveContexts {
         record.group = context.group;
         record.is_inter = u32::from(context.kind == CommKind::Inter);
         let has_accesses = u64::from(has_accesses);
-        let last = LastRank { rank: record.rank, began: slow::moment() }.word();
+        let last = LastRank { rank: record.rank, began: wait_clock::moment() }.word();
         let host = [host, !host];
         let own = HashWords { has_accesses, last, host, ..HashWords::of(&record) };
         let gathered = if context.kind == CommKind::Inter { context.size } else { 0 };

@@ -25,6 +25,7 @@ mod shared_reports;
 mod signature;
 mod slow;
 mod suppress;
+mod wait_clock;
 mod window;
 
 use call_site::call_site_entry;

@@ -12,7 +12,7 @@ use crate::datatype::{PACKED, TypeFacts};
 use crate::library::extension;
 use crate::shadow::{CallRecord, MPI_COMM_SELF, MPI_COMM_WORLD, RawStatus, describe};
 use crate::signature::SequenceHash;
-use crate::slow;
+use crate::wait_clock;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ffi::c_int;
 
@@ -243,12 +243,12 @@ impl SignatureMarks {
         if mark == 0 {
             return None;
         }
-        let known = self.received.get(&(from, mark)).filter(|_| !slow::is_on());
+        let known = self.received.get(&(from, mark)).filter(|_| !wait_clock::is_on());
         if let Some(record) = known {
             return Some(*record);
         }
         let record = LibraryRecord::receive(RecordChannel::Signatures, from, i64::from(mark))?;
-        if slow::is_on() {
+        if wait_clock::is_on() {
             return Some(record);
         }
         self.received.insert((from, mark), record);

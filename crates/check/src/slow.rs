@@ -14,39 +14,18 @@
 use crate::call_site::CallSite;
 use crate::collective::LastRank;
 use crate::marks::SendRecord;
+use crate::wait_clock::{self, is_on, moment};
 use rustc_hash::FxHashMap;
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, Ordering};
 
 mod table;
 pub use table::report;
-
-/// Setting that asks for the waits.
-const SETTING: &str = "WEFT_CHECK_SLOW";
 
 /// Shortest wait that counts, in nanoseconds.
 pub const THRESHOLD: u64 = 50_000;
 
 /// Maximum number of late receives that a rank keeps, and of its sends that have waited.
 const KEPT: usize = 1 << 18;
-
-static IS_ON: AtomicBool = AtomicBool::new(false);
-
-/// Returns true if the user asks for waits.
-pub fn is_on() -> bool {
-    IS_ON.load(Ordering::Relaxed)
-}
-
-/// Returns the time of the host's steady clock in nanoseconds, or 0 if the user does not ask for waits.
-pub fn moment() -> u64 {
-    if !is_on() {
-        return 0;
-    }
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the result is a local variable.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
-}
 
 /// Time that a call has lasted.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
@@ -243,12 +222,11 @@ pub struct SlowLedger {
 impl SlowLedger {
     /// Makes the ledger if the user asks for it.
     pub fn begin() -> Option<SlowLedger> {
-        let value = std::env::var_os(SETTING).filter(|v| !v.is_empty() && v != "0");
-        IS_ON.store(value.is_some(), Ordering::Relaxed);
+        let is_wanted = wait_clock::begin();
         // Processes of one kernel have one steady clock.
         let kernel = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let host = crate::call_site::hash(&kernel);
-        value.map(|_| SlowLedger { host, ..SlowLedger::default() })
+        is_wanted.then(|| SlowLedger { host, ..SlowLedger::default() })
     }
 
     /// Returns the time of a send that begins now. No other send of this process has the same.

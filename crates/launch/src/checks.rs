@@ -58,8 +58,19 @@ pub fn slow() -> [(OsString, OsString); 2] {
     [SWITCH, SLOW].map(|name| (name.into(), "1".into()))
 }
 
+/// Returns true if the settings of all programs ask for the checks. A setting that asks for a layer that the installation has not is an
+/// error.
+pub fn of_programs(settings: impl Iterator<Item = Option<OsString>>) -> Result<bool, String> {
+    let mut all = true;
+    for setting in settings {
+        all &= is_wanted(setting.as_deref());
+        missing(setting.as_deref()).map_or(Ok(()), Err)?;
+    }
+    Ok(all)
+}
+
 /// Returns an error if the setting asks for the layer, and the installation has none.
-pub fn missing(setting: Option<&OsStr>) -> Option<String> {
+fn missing(setting: Option<&OsStr>) -> Option<String> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?.parent()?.join("lib");
     let path = library(&folder, setting)?;

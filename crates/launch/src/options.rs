@@ -265,14 +265,12 @@ impl Parser<'_> {
         if options.launch_agent.is_none() && options.hosts.iter().all(|host| is_local(&host.name)) {
             options.hosts.clear();
         }
-        options.checking = !options.apps.is_empty();
-        for app in &options.apps {
+        let of_app = |app: &App| {
             let own = app.environment.iter().rev().find(|(name, _)| name == checks::SWITCH);
-            let setting = own.map(|(_, value)| value.clone()).or_else(|| get(checks::SWITCH));
-            options.checking &= checks::is_wanted(setting.as_deref());
-            checks::missing(setting.as_deref()).map_or(Ok(()), Err)?;
-        }
-        // A time-out of 0 means no time-out, so that the option can override WEFT_TIMEOUT.
+            own.map(|(_, value)| value.clone()).or_else(|| get(checks::SWITCH))
+        };
+        options.checking = checks::of_programs(options.apps.iter().map(of_app))?;
+        // 0 means no time-out, so that the option can override WEFT_TIMEOUT.
         options.timeout = options.timeout.filter(|timeout| !timeout.is_zero());
         Ok(options)
     }

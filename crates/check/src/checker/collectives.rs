@@ -1,8 +1,8 @@
 //! Collective calls: their comparison among all ranks, and between pairs of ranks.
 
+use super::buffer_arguments::buffer_places;
 use super::operations::{
-    MPI_IN_PLACE, RequestPlan, add_request, buffer_places, check_memory, is_root, members,
-    own_members, ranges,
+    MPI_IN_PLACE, RequestPlan, add_request, check_memory, is_root, members, own_members, ranges,
 };
 use super::{Checker, after, is_request, waits, window_compare, windows, with};
 use crate::collective::pairwise::{self, PairMismatch};
@@ -18,7 +18,7 @@ use crate::objects::ObjectHandle;
 use crate::report::EXIT_CODE;
 use crate::role::{CommonSignature, Timing, base_name, equal_arguments};
 use crate::shadow::{CommKind, MPI_COMM_WORLD};
-use crate::slow;
+use crate::wait_clock;
 use std::ffi::c_int;
 
 const MPI_INT: usize = 0x209;
@@ -266,7 +266,7 @@ pub fn finish(comparison: &CollectiveComparison) -> bool {
     };
     let mut has_accesses = false;
     while let Some(mut under_way) = with(take).flatten() {
-        let began = slow::moment();
+        let began = wait_clock::moment();
         under_way.wait();
         waits::collective_ended(&under_way, began);
         judge(&mut under_way);

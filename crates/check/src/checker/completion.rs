@@ -13,6 +13,7 @@ use crate::requests::{MPI_REQUEST_NULL, RequestFacts};
 use crate::role::RequestCompletion;
 use crate::shadow::{MPI_COMM_NULL, RawStatus};
 use crate::slow;
+use crate::wait_clock;
 use std::ffi::c_int;
 
 const MPI_UNDEFINED: i64 = -32766;
@@ -49,7 +50,7 @@ pub unsafe fn complete(
         arguments[statuses] = own.as_mut_ptr() as usize;
     }
     let is_wait = function.stem().starts_with("Wait");
-    let began = slow::moment();
+    let began = wait_clock::moment();
     if is_wait && matches!(completion, RequestCompletion::One | RequestCompletion::All) {
         compare_first(&handles, array);
     }
@@ -80,13 +81,7 @@ pub unsafe fn complete(
         }
     };
     if code != 0 {
-        // Requests that have failed are complete, too. Their messages are not compared.
-        for (place, &handle) in handles.iter().enumerate() {
-            let variable = array.wrapping_add(place);
-            // SAFETY: the array has this handle.
-            let is_gone = handle != MPI_REQUEST_NULL && unsafe { *variable } == MPI_REQUEST_NULL;
-            with(|checker| is_gone.then(|| checker.forget_request(handle, variable as usize)));
-        }
+        forget_failed(&handles, array);
     }
     for RequestPlaces { place, status } in done {
         let handle = handles[place];
@@ -109,6 +104,16 @@ pub unsafe fn complete(
         slow::forget_call();
     }
     code
+}
+
+/// Forgets the requests that have failed. They are complete, too, but their messages are not compared.
+fn forget_failed(handles: &[usize], array: *const usize) {
+    for (place, &handle) in handles.iter().enumerate() {
+        let variable = array.wrapping_add(place);
+        // SAFETY: the array has this handle.
+        let is_gone = handle != MPI_REQUEST_NULL && unsafe { *variable } == MPI_REQUEST_NULL;
+        with(|checker| is_gone.then(|| checker.forget_request(handle, variable as usize)));
+    }
 }
 
 /// Compares the collective operations of requests for which the program is about to wait. So a mismatch is reported before an

@@ -86,7 +86,7 @@ fn compare(
     let function = &FUNCTIONS[key.function as usize];
     let call = CheckedCall { function, arguments, site: call_site::of(key.address) };
     with(|checker| {
-        let elements = super::operations::elements(checker, &call, &["buf"])?;
+        let elements = super::buffer_arguments::elements(checker, &call, &["buf"])?;
         let (function, site) = (function.name(), call.site);
         let receive = ReceiveCall { function, site, elements: &elements, began: 0 };
         Some(checker.compare(&receive, message))

@@ -1,5 +1,6 @@
 //! Matched probes, and the receives of their messages. A matched probe has the mark of its message.
 
+use super::buffer_arguments::elements;
 use super::messages::ReceiveCall;
 use super::operations::{self, RequestPlan};
 use super::{waits, with};
@@ -9,6 +10,7 @@ use crate::marks::MessageArrival;
 use crate::role::Timing;
 use crate::shadow::RawStatus;
 use crate::slow;
+use crate::wait_clock;
 use rustc_hash::FxHashMap;
 use std::ffi::c_int;
 
@@ -25,7 +27,7 @@ pub type ProbedMessages = FxHashMap<usize, MessageArrival>;
 pub unsafe fn probe(index: usize, call: &CheckedCall<'_>) -> c_int {
     let mut own = RawStatus::default();
     let (arguments, status) = operations::with_status(call, &mut own);
-    let began = slow::moment();
+    let began = wait_clock::moment();
     // SAFETY: the caller promises it.
     unsafe {
         let code = forward(index, &arguments);
@@ -63,7 +65,7 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
             let ranges = operations::ranges(checker, call);
             operations::check_memory(checker, call, &ranges);
             if let Some(arrival) = checker.probed.remove(&message)
-                && let Some(elements) = operations::elements(checker, call, &["buf"])
+                && let Some(elements) = elements(checker, call, &["buf"])
             {
                 let (function, site) = (call.function.name(), call.site);
                 let receive = ReceiveCall { function, site, elements: &elements, began };

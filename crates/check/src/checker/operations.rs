@@ -1,14 +1,15 @@
 //! Calls that begin operations: sends, receives, collective operations.
 
+use super::buffer_arguments::{buffer_places, elements};
 use super::messages::ReceiveCall;
 use super::{Checker, is_request, waits, with};
 use crate::collective::CollectiveComparison;
 use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::{CheckedCall, Form};
-use crate::marks::{CommPeer, MessageArrival, SendKey, SendRecord};
+use crate::marks::MessageArrival;
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
-use crate::requests::{ReceiveElements, RequestFacts, RequestReceive, TimedSend};
+use crate::requests::{RequestFacts, RequestReceive, TimedSend};
 use crate::role::Timing;
 use crate::shadow::{CommKind, MPI_PROC_NULL, RawStatus};
 use crate::slow;
@@ -16,23 +17,6 @@ use std::ffi::c_int;
 
 pub(super) const MPI_IN_PLACE: usize = 1;
 const MPI_ROOT: i64 = -4;
-
-/// Places of the count and the type of a buffer.
-pub(super) struct BufferPlaces {
-    pub count: usize,
-    pub datatype: usize,
-    displacements: Option<usize>,
-}
-
-/// Returns the places of the count and the type that belong to the buffer at a place.
-pub(super) fn buffer_places(call: &CheckedCall<'_>, place: usize) -> Option<BufferPlaces> {
-    let rest = || call.function.parameters.iter().enumerate().skip(place + 1);
-    let count = rest().find(|(_, p)| p.kind.contains("XFER_NUM_ELEM"))?.0;
-    let datatype = rest().find(|(_, p)| p.kind == "DATATYPE")?.0;
-    let displacements = rest().find(|(_, p)| p.kind.starts_with("POLYDISPLACEMENT"));
-    let displacements = displacements.map(|(place, _)| place).filter(|&place| place < datatype);
-    Some(BufferPlaces { count, datatype, displacements })
-}
 
 /// Returns the number of processes that an operation on a communicator addresses.
 pub(super) fn members(comm: usize) -> usize {
@@ -62,21 +46,6 @@ fn own_rank(comm: usize) -> usize {
     // SAFETY: the result is a local variable.
     unsafe { crate::library::mpi!(MPI_Comm_rank(comm, &raw mut rank)) };
     rank.max(0) as usize
-}
-
-/// Returns the elements of the buffer with one of these names.
-pub(super) fn elements(
-    checker: &mut Checker,
-    call: &CheckedCall<'_>,
-    names: &[&str],
-) -> Option<ReceiveElements> {
-    let place = names.iter().find_map(|name| call.function.place(name))?;
-    let places = buffer_places(call, place)?;
-    if call.function.parameters[places.count].is_array {
-        return None;
-    }
-    let facts = checker.types.facts(call.arguments[places.datatype])?;
-    Some(ReceiveElements { facts, count: call.integer(places.count) })
 }
 
 /// Returns the multiple of a buffer's count: the number of ranks for buffers with a part for each rank.
@@ -280,24 +249,6 @@ fn receive_of(checker: &mut Checker, call: &CheckedCall<'_>) -> Option<RequestRe
     let elements = elements(checker, call, &["recvbuf", "buf"])?;
     let began = slow::receive_moment();
     Some(RequestReceive { comm, elements, began, partitioned: None })
-}
-
-/// Returns the receiver of a send; `None` for MPI_PROC_NULL.
-pub(super) fn receiver(call: &CheckedCall<'_>) -> Option<CommPeer> {
-    let comm = call.handle("COMMUNICATOR")?;
-    let rank = call.named("dest").filter(|&to| to >= 0)?;
-    Some(CommPeer { comm, rank })
-}
-
-impl Checker {
-    /// Returns the mark of a send. Its record is sent if the receiver does not have it.
-    pub(super) fn mark(&mut self, index: usize, call: &CheckedCall<'_>) -> Option<u32> {
-        let to = receiver(call)?;
-        let ReceiveElements { facts, .. } = elements(self, call, &["buf", "sendbuf"])?;
-        let key = SendKey { site: call.site, function: index, datatype: facts.number };
-        let rank = self.rank;
-        Some(self.marks.of_send(key, to, || SendRecord::new(call.site, index, rank, &facts)))
-    }
 }
 
 /// Runs a send.

@@ -1,8 +1,9 @@
 //! Partitioned sends and receives (MPI 5.0, chapter 4): the signatures of all partitions together are compared at the end of the first
 //! transfer. The partitioned sends and receives of two processes with one tag match in the order of their initializations.
 
+use super::buffer_arguments::{elements, receiver};
 use super::messages::ReceiveCall;
-use super::operations::{self, RequestPlan, elements};
+use super::operations::{self, RequestPlan};
 use super::{Checker, with};
 use crate::call_site::CallSite;
 use crate::forward;
@@ -52,9 +53,7 @@ pub unsafe fn send(index: usize, call: &CheckedCall<'_>) -> c_int {
     }
     with(|checker| {
         let all = all_partitions(checker, call);
-        if let (Some(to), Some(tag), Some(all)) =
-            (operations::receiver(call), call.named("tag"), all)
-        {
+        if let (Some(to), Some(tag), Some(all)) = (receiver(call), call.named("tag"), all) {
             let record = SendRecord::new(call.site, index, checker.rank, &all.facts);
             marks::send_partitioned(to, tag, SendRecord { count: all.count as u64, ..record });
         }

@@ -1,7 +1,7 @@
 //! Waits of the program's calls, see [`crate::slow`].
 
+use super::buffer_arguments::{elements, receiver};
 use super::messages::ReceiveCall;
-use super::operations::{elements, receiver};
 use super::{Checker, call_memory, with};
 use crate::FUNCTIONS;
 use crate::call_site::CallSite;
@@ -11,6 +11,7 @@ use crate::marks::{self, SendRecord};
 use crate::requests::{RequestFacts, TimedSend};
 use crate::role::Timing;
 use crate::slow::{self, CallSpan, SlowCall};
+use crate::wait_clock;
 
 /// Returns a call of this process.
 fn slow_call(rank: i32, name: &str, site: CallSite) -> SlowCall {
@@ -45,7 +46,7 @@ impl Checker {
         call: &CheckedCall<'_>,
         timing: Timing,
     ) -> Option<TimedSend> {
-        if !slow::is_on() {
+        if !wait_clock::is_on() {
             return None;
         }
         let to = receiver(call)?;
@@ -72,7 +73,7 @@ impl Checker {
             self.send_begins(send);
         }
         if let Some(receive) = &mut request.receive {
-            receive.began = slow::moment();
+            receive.began = wait_clock::moment();
         }
     }
 
