@@ -30,6 +30,7 @@ pub use record::{
 const MPI_BYTE: usize = 0x247;
 const MPI_UINT64_T: usize = 0x259;
 const MPI_MAX: usize = 0x23;
+pub const MPI_INT: usize = 0x209;
 const MPI_ERRORS_RETURN: usize = 0x143;
 
 /// Place of a comparison in the order of its communicator, window or file.
@@ -189,10 +190,13 @@ impl ComparisonUnderWay {
         all
     }
 
-    /// Waits for all ranks.
-    pub fn barrier(&self) {
-        // SAFETY: the communicator is ours.
-        unsafe { mpi!(MPI_Barrier(self.comm)) };
+    /// Returns true if any rank passes true. All ranks call this function.
+    pub fn any(&self, own: impl Into<c_int>) -> bool {
+        let (own, mut all): (c_int, c_int) = (own.into(), 0);
+        let result = &raw mut all;
+        // SAFETY: the communicator is ours, and both words are local variables.
+        unsafe { mpi!(MPI_Allreduce(&raw const own, result, 1, MPI_INT, MPI_MAX, self.comm)) };
+        all != 0
     }
 }
 

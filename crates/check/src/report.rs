@@ -28,16 +28,16 @@ pub struct Findings {
 }
 
 impl Findings {
-    /// Adds a finding, and reports it if it is new.
-    pub fn add(&mut self, class: FindingClass, parties: Vec<Party>) {
+    /// Adds a finding, and reports it if it is new. Returns false if the user does not want to see it.
+    pub fn add(&mut self, class: FindingClass, parties: Vec<Party>) -> bool {
         let finding = CheckFinding { class, parties };
         if !self.times.contains_key(&finding) && crate::suppress::is_suppressed(&finding) {
-            return;
+            return false;
         }
         let times = self.times.entry(finding.clone()).or_default();
         *times += 1;
         if *times > 1 {
-            return;
+            return true;
         }
         store(&finding);
         let key = shared_reports::key(&finding);
@@ -50,6 +50,7 @@ impl Findings {
             shared_reports::printed(key);
             self.printed.extend(is_new.then_some(finding));
         }
+        true
     }
 
     /// Prints the number of other ranks of this host that have the findings that this rank has printed. All ranks are at MPI_Finalize.

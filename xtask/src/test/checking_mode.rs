@@ -177,19 +177,21 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
 
 /// Tests that ranks print an error once, that a suppressed error is not printed, and that a class which does not exist is an error.
 fn suppressions(prefix: &Path) -> Result<(), String> {
-    let program = folder()?.join("check-objects");
-    let file = folder()?.join("check-suppressions");
-    let job = |text: Option<&str>| {
+    let folder = folder()?;
+    let file = folder.join("check-suppressions");
+    let job_of = |program: &str, kind: &str, text: Option<&str>| {
         let mut mpiexec = Command::new(prefix.join("bin/mpiexec"));
         mpiexec.args(["-check", "--timeout", "60", "-n", "2"]);
         if let Some(text) = text {
             fs::write(&file, text).map_err(|e| format!("{}: {e}", file.display()))?;
             mpiexec.arg("-check-suppress").arg(&file);
         }
-        let output = mpiexec.arg(&program).arg("dup_left").output().map_err(|e| e.to_string())?;
+        let output = mpiexec.arg(folder.join(program)).arg(kind).output();
+        let output = output.map_err(|e| e.to_string())?;
         let all = [output.stdout, output.stderr].concat();
         Ok::<_, String>((output.status.code(), String::from_utf8_lossy(&all).into_owned()))
     };
+    let job = |text| job_of("check-objects", "dup_left", text);
     let (code, text) = job(None)?;
     let times = text.matches("1 communicator not freed").count();
     if code != Some(FINDINGS) || times != 1 || !text.contains("1 other rank has the same") {
@@ -198,6 +200,16 @@ fn suppressions(prefix: &Path) -> Result<(), String> {
     let (code, text) = job(Some("# known\nobject not freed: dup_left (objects.c\n"))?;
     if code != Some(0) || text.contains("weft check:") {
         return Err(format!("mpiexec -check-suppress: {code:?}\n{text}"));
+    }
+    // A mismatch ends the job, unless it is suppressed.
+    let scan = |text| job_of("check-collectives", "scan_with_two_operators", Some(text));
+    let (code, text) = scan("collective mismatch: scan_with_two_operators\n")?;
+    if code != Some(0) || text.contains("weft check:") {
+        return Err(format!("mpiexec -check-suppress, a mismatch: {code:?}\n{text}"));
+    }
+    let (code, text) = scan("collective mismatch: exscan_with_two_operators\n")?;
+    if code != Some(FINDINGS) {
+        return Err(format!("mpiexec -check-suppress, another mismatch: {code:?}\n{text}"));
     }
     let (code, text) = job(Some("object not free: *\n"))?;
     if code == Some(0) || !text.contains("line 1: no class 'object not free'") {

@@ -8,7 +8,7 @@ use super::{Checker, after, is_request, waits, window_compare, windows, with};
 use crate::collective::pairwise::{self, PairMismatch};
 use crate::collective::{
     self, CollectiveComparison, CollectiveContext, CollectiveRecord, ComparisonPlan,
-    ComparisonUnderWay, IN_PLACE, RootPart, SignatureWords,
+    ComparisonUnderWay, IN_PLACE, MPI_INT, RootPart, SignatureWords,
 };
 use crate::finding::{FindingClass, Party};
 use crate::forward;
@@ -22,7 +22,6 @@ use crate::shadow::{CommKind, MPI_COMM_WORLD};
 use crate::wait_clock;
 use std::ffi::c_int;
 
-const MPI_INT: usize = 0x209;
 const MPI_MIN: usize = 0x22;
 
 /// Assertions that all ranks give at MPI_Win_fence: MPI_MODE_NOPRECEDE and MPI_MODE_NOSUCCEED.
@@ -303,13 +302,15 @@ fn judge_complete() {
     }
 }
 
-/// Ends the job if the calls of a comparison differ.
+/// Ends the job if the calls of a comparison differ, unless the user does not want to see this finding.
 fn judge(comparison: &mut ComparisonUnderWay) {
-    if let Some(records) = comparison.mismatch() {
-        end_at_mismatch(comparison, &records);
+    let differ = comparison.mismatch();
+    if differ.is_some_and(|records| reports_mismatch(comparison, &records)) {
+        end_job();
     }
-    if let Some(wrong) = comparison.pairs.as_mut().and_then(|pairs| pairs.finish()) {
-        end_at_pair(&wrong);
+    let wrong = comparison.pairs.as_mut().and_then(|pairs| pairs.finish());
+    if wrong.is_some_and(|wrong| reports_pair(&wrong)) {
+        end_job();
     }
 }
 
@@ -319,23 +320,22 @@ fn party(function: u32, rank: c_int, site: crate::call_site::CallSite, facts: St
     Party { rank: Some(rank), function, site, facts }
 }
 
-/// Reports that ranks make different collective calls, and ends the job. All ranks of the context call this function.
-fn end_at_mismatch(comparison: &ComparisonUnderWay, records: &[CollectiveRecord; 2]) -> ! {
-    with(|checker| {
-        if checker.rank == records[0].rank {
-            let parties = records.map(|record| {
-                let facts = collective::describe_record(&record);
-                party(record.function, record.rank, record.site, facts)
-            });
-            checker.findings.add(FindingClass::CollectiveMismatch, parties.to_vec());
-        }
-    });
-    comparison.barrier();
-    end_job()
+/// Reports that ranks make different collective calls. Returns false if the user does not want to see this. All ranks of the context
+/// call this function, and get the same answer.
+fn reports_mismatch(comparison: &ComparisonUnderWay, records: &[CollectiveRecord; 2]) -> bool {
+    let report = |checker: &mut Checker| {
+        let parties = records.map(|record| {
+            let facts = collective::describe_record(&record);
+            party(record.function, record.rank, record.site, facts)
+        });
+        checker.rank == records[0].rank
+            && checker.findings.add(FindingClass::CollectiveMismatch, parties.to_vec())
+    };
+    comparison.any(with(report) == Some(true))
 }
 
-/// Reports that two ranks have different parts of an operation, and ends the job.
-fn end_at_pair(wrong: &PairMismatch) -> ! {
+/// Reports that two ranks have different parts of an operation. Returns false if the user does not want to see this.
+fn reports_pair(wrong: &PairMismatch) -> bool {
     let (sent, received) = (&wrong.sent, &wrong.received);
     with(|checker| {
         let to = format!("to rank {}: {}", checker.rank, sent.describe());
@@ -344,9 +344,8 @@ fn end_at_pair(wrong: &PairMismatch) -> ! {
             party(received.function, checker.rank, received.site, from),
             party(sent.function, sent.rank, sent.site, to),
         ];
-        checker.findings.add(FindingClass::CollectiveMismatch, parties);
-    });
-    end_job()
+        checker.findings.add(FindingClass::CollectiveMismatch, parties)
+    }) == Some(true)
 }
 
 fn end_job() -> ! {
