@@ -8,6 +8,7 @@ mod matched;
 mod messages;
 mod operations;
 mod partitioned;
+mod starts;
 mod waits;
 mod window_access;
 mod window_compare;
@@ -131,7 +132,7 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int
                 collectives::collective(index, call, timing, common)
             }
             CallRole::Complete(completion) => completion::complete(index, call, completion),
-            CallRole::StartRequests => operations::start_requests(index, call),
+            CallRole::StartRequests => starts::start_requests(index, call),
             CallRole::FreeRequest => completion::free(index, call),
             CallRole::Window => match is_access(call.function.stem()) {
                 true => window_access::run(index, call),
@@ -268,6 +269,10 @@ fn before_free(object: ObjectHandle) {
 /// The call has succeeded.
 unsafe fn after(call: &CheckedCall<'_>) {
     let stem = call.function.stem();
+    if stem.starts_with("Request_get_status") {
+        // SAFETY: the call has succeeded.
+        return unsafe { completion::looked_at(call) };
+    }
     if stem.starts_with("Comm_idup") {
         // SAFETY: the call has succeeded.
         return unsafe { operations::copy_begins(call) };

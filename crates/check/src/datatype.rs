@@ -48,6 +48,9 @@ impl TypeFacts {
 /// Class of MPI_PACKED, which matches every type.
 pub const PACKED: u8 = 1;
 
+/// Classes of types that are shorter than four bytes.
+pub const SHORT_CLASSES: [u8; 9] = [PACKED, 10, 11, 20, 21, 31, 50, 51, 60];
+
 /// A class of predefined types, which match each other, with its size in bytes.
 #[derive(Clone, Copy)]
 struct PredefinedClass {

@@ -17,6 +17,7 @@ mod library;
 mod marks;
 mod memory_use;
 mod objects;
+mod poison;
 mod report;
 mod requests;
 mod role;

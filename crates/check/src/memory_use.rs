@@ -1,7 +1,7 @@
 //! Memory that operations use: which calls may not use the same memory at the same time (MPI 5.0, sections 3.7.2 and 6.12).
 
 use crate::call_site::CallSite;
-use crate::datatype::{MemoryRange, TypeFacts, repeated};
+use crate::datatype::{MemoryRange, SHORT_CLASSES, TypeFacts, repeated};
 use crate::function::{ArgumentDirection, CheckedCall};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -23,6 +23,31 @@ pub struct BufferRange {
     pub access: MemoryAccess,
     /// Name of the parameter.
     pub parameter: &'static str,
+    pub filling: BufferFilling,
+}
+
+/// Place at which a message that is shorter than the buffer ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BufferFilling {
+    /// As many bytes behind the begin of the only block as the message has.
+    Front,
+    /// Any place between two elements, whose sizes are multiples of four bytes.
+    Words,
+    /// Any place.
+    Bytes,
+}
+
+impl BufferFilling {
+    fn of(facts: &TypeFacts, elements: &ElementCount, blocks: &[MemoryRange]) -> BufferFilling {
+        let is_front = |count: i64| blocks.len() == 1 && facts.is_in_order(count);
+        match elements {
+            ElementCount::Plain(count) if is_front(*count) => BufferFilling::Front,
+            _ if SHORT_CLASSES.iter().any(|&class| facts.signature.contains(class)) => {
+                BufferFilling::Bytes
+            }
+            _ => BufferFilling::Words,
+        }
+    }
 }
 
 impl BufferRange {
@@ -196,7 +221,8 @@ pub fn range(
     } else {
         MemoryAccess::Write
     };
-    Some(BufferRange { blocks, access, parameter: parameter.name })
+    let filling = BufferFilling::of(facts, elements, &blocks);
+    Some(BufferRange { blocks, access, parameter: parameter.name, filling })
 }
 
 #[cfg(test)]
@@ -206,7 +232,7 @@ mod tests {
     fn range(access: MemoryAccess, blocks: &[(i64, i64)]) -> BufferRange {
         let blocks =
             blocks.iter().map(|&(offset, length)| MemoryRange { offset, length }).collect();
-        BufferRange { blocks, access, parameter: "buf" }
+        BufferRange { blocks, access, parameter: "buf", filling: BufferFilling::Bytes }
     }
 
     #[test]

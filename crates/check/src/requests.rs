@@ -5,6 +5,7 @@ use crate::collective::CollectiveComparison;
 use crate::datatype::TypeFacts;
 use crate::marks::{CommPeer, SendRecord};
 use crate::memory_use::BufferRange;
+use crate::poison::BufferPoison;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -49,6 +50,8 @@ pub struct RequestFacts {
     pub is_persistent: bool,
     pub is_active: bool,
     pub ranges: Vec<BufferRange>,
+    /// Poison in the ranges that the operation overwrites.
+    pub poison: BufferPoison,
     /// Sample of each range, as it was when the operation began.
     pub samples: Vec<u64>,
     pub receive: Option<RequestReceive>,
@@ -90,6 +93,11 @@ impl Requests {
             self.0.remove(&handle);
         }
         Some((request, others))
+    }
+
+    /// Returns all requests with a handle.
+    pub fn with_handle(&mut self, handle: usize) -> impl Iterator<Item = &mut RequestFacts> {
+        self.0.get_mut(&handle).into_iter().flatten()
     }
 
     /// Takes all requests.

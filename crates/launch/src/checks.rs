@@ -13,6 +13,9 @@ pub const SUPPRESS: &str = "WEFT_CHECK_SUPPRESS";
 /// Setting that asks for the waits of the program.
 pub const SLOW: &str = "WEFT_CHECK_SLOW";
 
+/// Setting that asks for poison in buffers that an operation overwrites.
+pub const POISON: &str = "WEFT_CHECK_POISON";
+
 /// File of the layer in an installation's folder of libraries.
 const FILE: &str = "weft/libweft_check.so";
 
@@ -52,6 +55,11 @@ pub fn suppress(option: &str, file: &OsStr) -> Result<[(OsString, OsString); 2],
 /// Returns the settings for `-check-slow`.
 pub fn slow() -> [(OsString, OsString); 2] {
     [SWITCH, SLOW].map(|name| (name.into(), "1".into()))
+}
+
+/// Returns the settings for `-check-poison`.
+pub fn poison() -> [(OsString, OsString); 2] {
+    [SWITCH, POISON].map(|name| (name.into(), "1".into()))
 }
 
 /// Returns an error if the setting asks for the layer, and the installation has none.

@@ -192,6 +192,7 @@ impl Parser<'_> {
             Meaning::Tag => options.tag_output = true,
             Meaning::Timeout => options.timeout = Some(seconds(given, &value()?)?),
             Meaning::Check => self.global.push((checks::SWITCH.into(), "1".into())),
+            Meaning::CheckPoison => self.global.extend(checks::poison()),
             Meaning::CheckSlow => self.global.extend(checks::slow()),
             Meaning::CheckSuppress => self.global.extend(checks::suppress(given, &value()?)?),
             Meaning::Deadlock => options.deadlock = deadlock_policy(given, &value()?)?,

@@ -27,6 +27,11 @@ const OF_COMMANDS: &[[&str; 3]] = &[
     ],
     ["WEFT_CHECK", "0", "Checks of a program's MPI calls: 1 names errors, as mpiexec -check does."],
     [
+        "WEFT_CHECK_POISON",
+        "0",
+        "Poison in buffers that are not received yet, with WEFT_CHECK: 1 as mpiexec -check-poison.",
+    ],
+    [
         "WEFT_CHECK_REPORT",
         "",
         "File to which findings of the checks are appended, as lines of JSON.",

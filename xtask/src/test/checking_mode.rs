@@ -1,6 +1,7 @@
 //! The checking mode of `mpiexec -check`: erroneous programs whose error must be named with its class and its lines, and correct programs
 //! that must run without a report. They are in the tables of `tests/check`.
 
+mod poison;
 mod waits;
 
 use super::c_programs::{compile, folder, list};
@@ -167,6 +168,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         return Err("tests/check has no catalogue".to_owned());
     }
     suppressions(prefix)?;
+    tally.passed += poison::run(prefix)?;
     tally.passed += waits::run(prefix)?;
     println!("ok   {total} programs of the catalogue in the checking mode");
     tally.passed += total + 1;

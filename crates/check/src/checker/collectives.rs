@@ -15,6 +15,7 @@ use crate::forward;
 use crate::function::CheckedCall;
 use crate::library::mpi;
 use crate::objects::ObjectHandle;
+use crate::poison::BufferPoison;
 use crate::report::EXIT_CODE;
 use crate::role::{CommonSignature, Timing, base_name, equal_arguments};
 use crate::shadow::{CommKind, MPI_COMM_WORLD};
@@ -48,9 +49,11 @@ pub unsafe fn collective(
     unsafe {
         let begun = with(|checker| {
             let ranges = ranges(checker, call);
-            check_memory(checker, call, &ranges);
+            let is_free = check_memory(checker, call, &ranges);
+            let poison = BufferPoison::begin(call, timing, if is_free { &ranges } else { &[] });
             let comparison = start(checker, index, call, common).map(Box::new);
-            (checker.next_operation(), RequestPlan { ranges, comparison, ..RequestPlan::default() })
+            let plan = RequestPlan { ranges, poison, comparison, ..RequestPlan::default() };
+            (checker.next_operation(), plan)
         });
         let Some((operation, mut plan)) = begun else { return forward(index, call.arguments) };
         if timing != Timing::Nonblocking
@@ -59,7 +62,9 @@ pub unsafe fn collective(
             finish(&comparison);
         }
         let code = forward(index, call.arguments);
-        if code == 0 && is_request(timing) {
+        if code != 0 {
+            plan.poison.restore();
+        } else if is_request(timing) {
             with(|checker| add_request(checker, call, operation, timing, plan));
         }
         if code == 0 {

@@ -6,6 +6,7 @@ use crate::collective::CollectiveComparison;
 use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::CheckedCall;
+use crate::library::mpi;
 use crate::marks::MessageArrival;
 use crate::memory_use::MemoryAccess;
 use crate::objects::{ObjectHandle, ObjectOrigin};
@@ -82,6 +83,7 @@ pub unsafe fn complete(
     if code != 0 {
         // Requests that have failed are complete, too. Their messages are not compared.
         for (place, &handle) in handles.iter().enumerate() {
+            with(|checker| checker.end_poison(handle));
             let variable = array.wrapping_add(place);
             // SAFETY: the array has this handle.
             let is_gone = handle != MPI_REQUEST_NULL && unsafe { *variable } == MPI_REQUEST_NULL;
@@ -132,6 +134,8 @@ pub unsafe fn free(index: usize, call: &CheckedCall<'_>) -> c_int {
     let pointer = call.arguments[0] as *const usize;
     // SAFETY: the parameter points to a handle, as MPI requires of the program.
     let handle = if pointer.is_null() { MPI_REQUEST_NULL } else { unsafe { *pointer } };
+    end_complete(handle);
+    with(|checker| checker.end_poison(handle));
     // SAFETY: the caller promises it.
     let code = unsafe { forward(index, call.arguments) };
     if code == 0 {
@@ -141,7 +145,62 @@ pub unsafe fn free(index: usize, call: &CheckedCall<'_>) -> c_int {
     code
 }
 
+/// Ends the poison of requests that are complete, because the program may look at their buffers now.
+///
+/// # Safety
+/// MPI_Request_get_status or its like has succeeded.
+pub unsafe fn looked_at(call: &CheckedCall<'_>) {
+    let parameters = call.function.parameters;
+    let place = parameters.iter().position(|p| p.kind == "REQUEST").unwrap_or(0);
+    let (count, argument) = (call.named("count").or(call.named("incount")), call.arguments[place]);
+    let array = argument as *const usize;
+    let handles: Vec<usize> = match count {
+        // SAFETY: the array has `count` handles, as MPI requires of the program.
+        Some(count) => (0..count.max(0) as usize).map(|i| unsafe { *array.add(i) }).collect(),
+        None => vec![argument],
+    };
+    handles.into_iter().for_each(end_complete);
+}
+
+/// Returns the number of bytes that a message has written.
+fn written(message: &MessageArrival) -> u64 {
+    if message.is_cancelled { 0 } else { message.bytes }
+}
+
+/// Ends the poison of a request if it is complete.
+fn end_complete(handle: usize) {
+    let is_poisoned = |checker: &mut Checker| {
+        checker.requests.with_handle(handle).any(|request| request.poison.is_there())
+    };
+    if with(is_poisoned) != Some(true) {
+        return;
+    }
+    let (mut flag, mut status) = (0 as c_int, RawStatus::default());
+    let to = status.as_mut_ptr();
+    // SAFETY: the results are local variables.
+    let message = unsafe {
+        mpi!(MPI_Request_get_status(handle, &raw mut flag, to));
+        MessageArrival::of_status(MPI_COMM_NULL, to as usize)
+    };
+    if flag != 0 {
+        with(|checker| {
+            for request in checker.requests.with_handle(handle) {
+                // SAFETY: the program must keep a buffer until it knows that the operation is complete.
+                unsafe { request.poison.end(written(&message)) };
+            }
+        });
+    }
+}
+
 impl Checker {
+    /// Ends the poison of an operation that may have written nothing, or a part.
+    pub(super) fn end_poison(&mut self, handle: usize) {
+        for request in self.requests.with_handle(handle) {
+            // SAFETY: the program has the buffers of its requests.
+            unsafe { request.poison.restore() };
+        }
+    }
+
     /// Removes a request whose message is not compared.
     fn forget_request(&mut self, handle: usize, variable: usize) {
         let Some((request, _)) = self.requests.remove(handle, variable) else { return };
@@ -158,6 +217,8 @@ impl Checker {
         let (mut request, others) = self.requests.remove(handle, variable)?;
         others.iter().for_each(|&operation| self.memory.end(operation));
         self.memory.end(request.operation);
+        // SAFETY: the program must keep a buffer until its operation is complete.
+        unsafe { request.poison.end(written(&message)) };
         if request.is_active && !message.is_cancelled {
             self.check_samples(&request);
             self.compare_received(&mut request, message);

@@ -6,6 +6,7 @@ use super::{waits, with};
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::marks::MessageArrival;
+use crate::poison::BufferPoison;
 use crate::role::Timing;
 use crate::shadow::RawStatus;
 use crate::slow;
@@ -61,7 +62,8 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
         let began = slow::receive_moment();
         let begun = with(|checker| {
             let ranges = operations::ranges(checker, call);
-            operations::check_memory(checker, call, &ranges);
+            let is_free = operations::check_memory(checker, call, &ranges);
+            let poison = BufferPoison::begin(call, timing, if is_free { &ranges } else { &[] });
             if let Some(arrival) = checker.probed.remove(&message)
                 && let Some(elements) = operations::elements(checker, call, &["buf"])
             {
@@ -69,12 +71,16 @@ pub unsafe fn receive(index: usize, call: &CheckedCall<'_>, timing: Timing) -> c
                 let receive = ReceiveCall { function, site, elements: &elements, began };
                 checker.compare(&receive, &arrival);
             }
-            (checker.next_operation(), RequestPlan { ranges, ..RequestPlan::default() })
+            (checker.next_operation(), RequestPlan { ranges, poison, ..RequestPlan::default() })
         });
         let code = forward(index, call.arguments);
         waits::ended(call.function.name(), call.site, began);
-        if let Some((operation, plan)) = begun.filter(|_| code == 0 && timing != Timing::Blocking) {
-            with(|checker| operations::add_request(checker, call, operation, timing, plan));
+        match begun {
+            Some((operation, plan)) if code == 0 && timing != Timing::Blocking => {
+                with(|checker| operations::add_request(checker, call, operation, timing, plan));
+            }
+            Some((_, mut plan)) => plan.poison.restore(),
+            None => {}
         }
         code
     }

@@ -5,9 +5,10 @@ use super::{Checker, is_request, waits, with};
 use crate::collective::CollectiveComparison;
 use crate::finding::FindingClass;
 use crate::forward;
-use crate::function::{CheckedCall, Form};
+use crate::function::CheckedCall;
 use crate::marks::{CommPeer, MessageArrival, SendKey, SendRecord};
 use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, range};
+use crate::poison::BufferPoison;
 use crate::requests::{ReceiveElements, RequestFacts, RequestReceive, TimedSend};
 use crate::role::Timing;
 use crate::shadow::{CommKind, MPI_PROC_NULL, RawStatus};
@@ -191,9 +192,15 @@ pub(super) fn is_root(call: &CheckedCall<'_>, root: i64, kind: CommKind) -> bool
     root == own_rank(comm) as i64 || root == MPI_ROOT
 }
 
-/// Adds findings if the memory of a call is in use already.
-pub(super) fn check_memory(checker: &mut Checker, call: &CheckedCall<'_>, ranges: &[BufferRange]) {
+/// Adds findings if the memory of a call is in use already. Returns true if it is not.
+pub(super) fn check_memory(
+    checker: &mut Checker,
+    call: &CheckedCall<'_>,
+    ranges: &[BufferRange],
+) -> bool {
+    let mut is_free = true;
     if let Some((first, second)) = own_conflict(ranges) {
+        is_free = false;
         let party = checker.party(call, format!("{first} and {second} overlap"));
         checker.findings.add(FindingClass::BufferInUse, vec![party]);
     }
@@ -204,15 +211,18 @@ pub(super) fn check_memory(checker: &mut Checker, call: &CheckedCall<'_>, ranges
             site: earlier.site,
             facts: format!("uses its {theirs} until the operation is complete"),
         };
+        is_free = false;
         let party = checker.party(call, format!("{own} overlaps"));
         checker.findings.add(FindingClass::BufferInUse, vec![party, earlier]);
     }
+    is_free
 }
 
 /// Plan of a request that a call makes.
 #[derive(Default)]
 pub(super) struct RequestPlan {
     pub ranges: Vec<BufferRange>,
+    pub poison: BufferPoison,
     pub receive: Option<RequestReceive>,
     pub send: Option<TimedSend>,
     pub new_comm: Option<usize>,
@@ -243,6 +253,7 @@ pub(super) unsafe fn add_request(
         is_persistent,
         is_active: false,
         ranges: plan.ranges,
+        poison: plan.poison,
         samples: Vec::new(),
         receive: plan.receive,
         send: plan.send,
@@ -260,7 +271,7 @@ pub(super) unsafe fn add_request(
 ///
 /// # Safety
 /// The buffers can be read.
-unsafe fn activate(checker: &mut Checker, request: &mut RequestFacts) {
+pub(super) unsafe fn activate(checker: &mut Checker, request: &mut RequestFacts) {
     let is_read = |range: &BufferRange| range.access == crate::memory_use::MemoryAccess::Read;
     // SAFETY: the caller promises it.
     let sample = |range: &BufferRange| if is_read(range) { unsafe { range.sample() } } else { 0 };
@@ -386,19 +397,22 @@ unsafe fn receive_with(
             let ranges = ranges(checker, call);
             let receive = receive_of(checker, call);
             let operation = checker.next_operation();
-            if timing != Timing::Persistent {
-                check_memory(checker, call, &ranges);
-            }
+            let is_free = timing == Timing::Persistent || check_memory(checker, call, &ranges);
+            let poison = BufferPoison::begin(call, timing, if is_free { &ranges } else { &[] });
             let send = match part {
                 SendPart::First => checker.set_mark(index, call, timing),
                 SendPart::None => None,
             };
-            (operation, RequestPlan { ranges, receive, send, ..RequestPlan::default() })
+            (operation, RequestPlan { ranges, poison, receive, send, ..RequestPlan::default() })
         });
         let mut own = RawStatus::default();
         let (arguments, status) = with_status(call, &mut own);
         let code = forward(index, &arguments);
-        let Some((operation, plan)) = begun.filter(|_| code == 0) else { return code };
+        let Some((operation, mut plan)) = begun else { return code };
+        if code != 0 {
+            plan.poison.restore();
+            return code;
+        }
         match (timing, &plan.receive, status) {
             (Timing::Blocking, Some(receive), Some(status)) => {
                 let arrival = MessageArrival::of_status(receive.comm, arguments[status]);
@@ -428,37 +442,6 @@ pub(super) unsafe fn copy_begins(call: &CheckedCall<'_>) {
         // SAFETY: the caller promises it.
         unsafe { add_request(checker, call, operation, Timing::Nonblocking, plan) };
     });
-}
-
-/// Runs MPI_Start and MPI_Startall.
-///
-/// # Safety
-/// As for [`super::run`].
-pub unsafe fn start_requests(index: usize, call: &CheckedCall<'_>) -> c_int {
-    let parameters = call.function.parameters;
-    let place = parameters.iter().position(|p| p.kind == "REQUEST").unwrap_or(0);
-    let count = if parameters[0].form == Form::Int { call.integer(0).max(0) as usize } else { 1 };
-    let array = call.arguments[place] as *const usize;
-    // SAFETY: the array has `count` handles, as MPI requires of the program.
-    let handles: Vec<usize> = (0..count).map(|i| unsafe { *array.add(i) }).collect();
-    with(|checker| {
-        for (i, handle) in handles.iter().enumerate() {
-            // SAFETY: the array has `count` handles, as MPI requires of the program.
-            let variable = unsafe { array.add(i) } as usize;
-            let operation = checker.next_operation();
-            let Some((mut request, _)) = checker.requests.remove(*handle, variable) else {
-                continue;
-            };
-            request.operation = operation;
-            check_memory(checker, call, &request.ranges);
-            checker.request_begins(&mut request);
-            // SAFETY: the buffers of an operation that begins can be read.
-            unsafe { activate(checker, &mut request) };
-            checker.requests.add(*handle, request);
-        }
-    });
-    // SAFETY: the caller promises it.
-    unsafe { forward(index, call.arguments) }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::finding::FindingClass;
 use crate::forward;
 use crate::function::CheckedCall;
 use crate::memory_use::{BufferRange, ElementCount, MemoryAccess, MemoryUse, range};
+use crate::poison::BufferPoison;
 use crate::role::Timing;
 use crate::window::{
     AccessKind, CheckedAccess, CheckedEpoch, DATA, LocalUse, hash_data, note_message, own_conflict,
@@ -27,9 +28,16 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
     // SAFETY: the caller promises it.
     let local = with(|checker| unsafe { begin(checker, index, call) }).flatten();
     let operation = local.as_ref().map(|local| local.operation);
-    // SAFETY: the caller promises it.
-    let code = unsafe { forward(index, call.arguments) };
+    let ranges = local.as_ref().filter(|_| kind(call) == AccessKind::Get);
+    let ranges = ranges.map_or(&[][..], |local| &local.ranges);
+    // SAFETY: the caller promises it. The origin's buffer is for this access alone.
+    let (code, mut poison) = unsafe {
+        let poison = BufferPoison::begin(call, Timing::Nonblocking, ranges);
+        (forward(index, call.arguments), poison)
+    };
     if code != 0 {
+        // SAFETY: the buffer is the caller's.
+        unsafe { poison.restore() };
         with(|checker| checker.forget_access(call, operation));
     }
     if code == 0
