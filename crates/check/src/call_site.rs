@@ -125,6 +125,9 @@ fn modules() -> Vec<Module> {
 
 impl fmt::Display for CallSite {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(words) = crate::python::words(self) {
+            return write!(to, "{words}");
+        }
         let module = modules().into_iter().find(|module| module.hash == self.module);
         let Some(module) = module else { return write!(to, "address {:#x}", self.offset) };
         // The return address is behind the call, so the byte before it belongs to the line of the call.
