@@ -31,7 +31,7 @@ const MPI_IN_PLACE: usize = 1;
 const WORD: i64 = size_of::<u32>() as i64;
 
 /// Returns true if the user asks for poison.
-fn is_on() -> bool {
+pub fn is_on() -> bool {
     static IS_ON: OnceLock<bool> = OnceLock::new();
     let is_wanted = || std::env::var_os(SETTING).is_some_and(|v| !v.is_empty() && v != "0");
     *IS_ON.get_or_init(is_wanted)
