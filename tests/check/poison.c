@@ -267,7 +267,9 @@ CORRECT(gets_and_short_files, 2) {
     MPI_Win_fence(0, win);
     for (int i = 0; i < 100; i++) expect(&more[i], i < 50 ? 100 + i : 0);
     MPI_Win_free(&win);
-    MPI_File_open(MPI_COMM_SELF, rank ? "/tmp/weft-poison-1" : "/tmp/weft-poison-0", MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
+    char name[64];
+    snprintf(name, sizeof name, "/tmp/weft-poison-%d", (int)getpid());
+    MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_RDWR | MPI_MODE_CREATE | MPI_MODE_DELETE_ON_CLOSE, MPI_INFO_NULL, &file);
     MPI_File_write_at(file, 0, more, 2, MPI_INT, &status);
     MPI_File_iread_at_all(file, 0, ints, 100, MPI_INT, &request);
     MPI_Wait(&request, no_status);

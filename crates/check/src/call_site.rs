@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::fmt;
 use std::path::Path;
+use std::sync::OnceLock;
 
 std::arch::global_asm!(
     ".section .tbss,\"awT\",@nobits",
@@ -51,6 +52,9 @@ struct Module {
     end: u64,
     base: u64,
 }
+
+/// Function that returns the words for a call site in the code of an interpreter, and `None` for any other call site.
+pub static INTERPRETER: OnceLock<fn(&CallSite) -> Option<String>> = OnceLock::new();
 
 thread_local! {
     /// Call sites by return address, so that each thread looks up each address once.
@@ -125,6 +129,9 @@ fn modules() -> Vec<Module> {
 
 impl fmt::Display for CallSite {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(words) = INTERPRETER.get().and_then(|words_of| words_of(self)) {
+            return write!(to, "{words}");
+        }
         let module = modules().into_iter().find(|module| module.hash == self.module);
         let Some(module) = module else { return write!(to, "address {:#x}", self.offset) };
         // The return address is behind the call, so the byte before it belongs to the line of the call.

@@ -92,6 +92,11 @@ static IS_FAST: AtomicBool = AtomicBool::new(false);
 /// True if this process has findings and has called MPI_Finalize.
 static HAS_FINDINGS: AtomicBool = AtomicBool::new(false);
 
+/// Returns true from MPI_Init to MPI_Finalize.
+pub fn is_running() -> bool {
+    IS_RUNNING.load(Ordering::Relaxed)
+}
+
 /// Calls a function with the checker, if MPI is initialized. The function calls nothing that waits for the program.
 fn with<R>(f: impl FnOnce(&mut Checker) -> R) -> Option<R> {
     CHECKER.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(f)
@@ -103,7 +108,7 @@ fn with<R>(f: impl FnOnce(&mut Checker) -> R) -> Option<R> {
 /// The program keeps MPI's rules for the arguments of function `index`.
 pub unsafe fn run(index: usize, call: &CheckedCall<'_>, role: CallRole) -> c_int {
     // Programs of older ABIs have other handles, so their calls are not checked.
-    let is_running = IS_RUNNING.load(Ordering::Relaxed);
+    let is_running = is_running();
     if is_running {
         windows::before_call(call, role);
         if is_look(role, call.function.stem()) {
@@ -193,7 +198,9 @@ unsafe fn start() {
     *CHECKER.lock().unwrap_or_else(PoisonError::into_inner) = Some(checker);
     marks::begin();
     IS_RUNNING.store(true, Ordering::Relaxed);
-    IS_FAST.store(!wait_clock::is_on(), Ordering::Relaxed);
+    // Calls from many lines of Python have one return address.
+    let has_python = crate::python::begin();
+    IS_FAST.store(!wait_clock::is_on() && !has_python, Ordering::Relaxed);
     for comm in [MPI_COMM_WORLD, MPI_COMM_SELF] {
         // SAFETY: all processes of this communicator do so.
         unsafe { collectives::add_context(comm_object(comm), comm) };

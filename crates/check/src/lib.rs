@@ -18,6 +18,8 @@ mod marks;
 mod memory_use;
 mod objects;
 mod poison;
+mod poison_switch;
+mod python;
 mod report;
 mod requests;
 mod role;
@@ -66,7 +68,9 @@ unsafe fn intercept(index: usize, arguments: &[usize]) -> c_int {
         return code;
     }
     let function = &FUNCTIONS[index];
-    let call = CheckedCall { function, arguments, site: call_site::of(address) };
+    let python = if checker::is_running() { python::site(address) } else { None };
+    let site = python.unwrap_or_else(|| call_site::of(address));
+    let call = CheckedCall { function, arguments, site };
     // SAFETY: the caller promises it.
     unsafe { checker::run(index, &call, role_of(index)) }
 }

@@ -42,6 +42,8 @@ impl BufferFilling {
         let is_front = |count: i64| blocks.len() == 1 && facts.is_in_order(count);
         match elements {
             ElementCount::Plain(count) if is_front(*count) => BufferFilling::Front,
+            // Only poison needs the rest.
+            _ if !crate::poison_switch::is_on() => BufferFilling::Bytes,
             _ if SHORT_CLASSES.iter().any(|&class| facts.signature.contains(class)) => {
                 BufferFilling::Bytes
             }

@@ -8,14 +8,11 @@
 use crate::datatype::MemoryRange;
 use crate::function::{ArgumentDirection, CheckedCall};
 use crate::memory_use::{BufferFilling, BufferRange, MemoryAccess};
+use crate::poison_switch::is_on;
 use crate::role::CallRole::{MatchedReceive, Receive, SendReceive};
 use crate::role::{Timing, role};
 use std::ffi::c_void;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Setting that asks for poison.
-const SETTING: &str = "WEFT_CHECK_POISON";
 
 /// The pattern.
 pub const PATTERN: u32 = 0x7ff4_dead;
@@ -29,13 +26,6 @@ const BLOCKS: usize = 32;
 const MPI_IN_PLACE: usize = 1;
 
 const WORD: i64 = size_of::<u32>() as i64;
-
-/// Returns true if the user asks for poison.
-fn is_on() -> bool {
-    static IS_ON: OnceLock<bool> = OnceLock::new();
-    let is_wanted = || std::env::var_os(SETTING).is_some_and(|v| !v.is_empty() && v != "0");
-    *IS_ON.get_or_init(is_wanted)
-}
 
 /// Returns the words of a block that are poisoned.
 fn words_of(block: &MemoryRange) -> Vec<MemoryRange> {

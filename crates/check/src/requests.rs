@@ -56,7 +56,7 @@ pub struct RequestFacts {
     pub samples: Vec<u64>,
     pub receive: Option<RequestReceive>,
     /// Send of the request, if the user asks for waits.
-    pub send: Option<TimedSend>,
+    pub send: Option<Box<TimedSend>>,
     /// Address of the communicator that the operation makes.
     pub new_comm: Option<usize>,
     /// Comparison of a collective operation among its ranks.

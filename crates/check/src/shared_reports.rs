@@ -9,7 +9,7 @@ use crate::shadow::MPI_COMM_WORLD;
 use std::ffi::c_int;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const MPI_COMM_TYPE_SHARED: usize = 221;
@@ -29,12 +29,32 @@ struct ReportSlot {
     printed: AtomicU64,
 }
 
+/// Number of names on a host. Other ranks cannot print those that come later.
+const NAMES: usize = 1024;
+
+/// Maximum length of a name in bytes. A longer one is cut off.
+const NAME: usize = 240;
+
+/// A name in the table.
+#[repr(C)]
+struct SharedName {
+    /// Key of the name, or 0.
+    key: AtomicU64,
+    /// Length of the text and 1; 0 until the text is there.
+    length: AtomicU64,
+    text: [AtomicU8; NAME],
+}
+
 /// Table in shared memory, with the window and the communicator that hold it.
 struct SharedReports {
     slots: &'static [ReportSlot],
+    names: &'static [SharedName],
     window: usize,
     comm: usize,
 }
+
+/// Size of the table in bytes.
+const TABLE_SIZE: usize = SLOTS * size_of::<ReportSlot>() + NAMES * size_of::<SharedName>();
 
 static TABLE: OnceLock<SharedReports> = OnceLock::new();
 
@@ -46,11 +66,11 @@ pub unsafe fn begin() {
     let (mut comm, mut window, mut base, mut rank) = (0usize, 0usize, 0usize, 0 as c_int);
     let (mut bytes, mut unit) = (0i64, 0 as c_int);
     // SAFETY: the results are local variables, and all processes are here.
-    let slots = unsafe {
+    let (slots, names) = unsafe {
         let new = &raw mut comm;
         mpi!(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, new));
         mpi!(MPI_Comm_rank(comm, &raw mut rank));
-        let size = if rank == 0 { SLOTS * size_of::<ReportSlot>() } else { 0 };
+        let size = if rank == 0 { TABLE_SIZE } else { 0 };
         let (to, new) = (&raw mut base, &raw mut window);
         mpi!(MPI_Win_allocate_shared(size, 8usize, MPI_INFO_NULL, comm, to, new));
         let (bytes, unit, to) = (&raw mut bytes, &raw mut unit, &raw mut base);
@@ -58,13 +78,15 @@ pub unsafe fn begin() {
             return;
         }
         if rank == 0 {
-            std::ptr::write_bytes(base as *mut u8, 0, SLOTS * size_of::<ReportSlot>());
+            std::ptr::write_bytes(base as *mut u8, 0, TABLE_SIZE);
         }
         mpi!(MPI_Barrier(comm));
         // The memory lives until `end`, after which nothing is reported.
-        std::slice::from_raw_parts(base as *const ReportSlot, SLOTS)
+        let names = base + SLOTS * size_of::<ReportSlot>();
+        let slots = std::slice::from_raw_parts(base as *const ReportSlot, SLOTS);
+        (slots, std::slice::from_raw_parts(names as *const SharedName, NAMES))
     };
-    TABLE.get_or_init(|| SharedReports { slots, window, comm });
+    TABLE.get_or_init(|| SharedReports { slots, names, window, comm });
 }
 
 /// Frees the table. Nothing is reported afterwards.
@@ -126,6 +148,30 @@ pub fn printed(key: u64) {
     if let Some((slot, _)) = TABLE.get().and_then(|table| slot(table.slots, key)) {
         slot.printed.store(1, Ordering::Relaxed);
     }
+}
+
+/// Gives the other ranks of this host a name.
+pub fn share_name(key: u64, name: &str) {
+    let Some(table) = TABLE.get() else { return };
+    let key = key.max(1);
+    let slot = table.names.iter().find(|slot| {
+        let stored = slot.key.compare_exchange(0, key, Ordering::Relaxed, Ordering::Relaxed);
+        stored.is_ok() || stored == Err(key)
+    });
+    if let Some(slot) = slot {
+        // Ranks with the same name write the same bytes.
+        let bytes = name.as_bytes().iter().zip(&slot.text);
+        bytes.for_each(|(&byte, place)| place.store(byte, Ordering::Relaxed));
+        slot.length.store(name.len().min(NAME) as u64 + 1, Ordering::Release);
+    }
+}
+
+/// Returns a name that a rank of this host has given.
+pub fn shared_name(key: u64) -> Option<String> {
+    let slot = TABLE.get()?.names.iter().find(|s| s.key.load(Ordering::Relaxed) == key.max(1))?;
+    let length = slot.length.load(Ordering::Acquire).checked_sub(1)? as usize;
+    let bytes: Vec<u8> = slot.text[..length].iter().map(|b| b.load(Ordering::Relaxed)).collect();
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Returns the number of ranks of this host that have a finding of a key.

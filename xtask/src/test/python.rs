@@ -76,6 +76,26 @@ fn checked_suite(
     }
     println!("ok   {ran} tests of mpi4py in the checking mode");
     tally.passed += ran;
+    named_lines(prefix, python, tally)
+}
+
+/// Tests that a report of the checking mode names the lines of a program in Python.
+fn named_lines(prefix: &Path, python: &Path, tally: &mut Tally) -> Result<(), String> {
+    let program = root().join("tests/check/mismatch.py");
+    let text = std::fs::read_to_string(&program);
+    let text = text.map_err(|e| format!("{}: {e}", program.display()))?;
+    let lines = (1..).zip(text.lines()).filter(|(_, line)| line.ends_with("# named"));
+    let places: Vec<_> = lines.map(|(line, _)| format!("exchange (mismatch.py:{line})")).collect();
+    let mut command = on(prefix, 2, python);
+    let output = command.arg(&program).env("WEFT_CHECK", "1").output();
+    let output = output.map_err(|e| format!("mpiexec: {e}"))?;
+    let report = String::from_utf8_lossy(&output.stderr);
+    let is_named = places.len() == 2 && places.iter().all(|place| report.contains(place));
+    if output.status.success() || !report.contains("type mismatch") || !is_named {
+        return Err(format!("mismatch.py in the checking mode, expected {places:?}:\n{report}"));
+    }
+    println!("ok   lines of Python in a report of the checking mode");
+    tally.passed += 1;
     Ok(())
 }
 

@@ -227,7 +227,7 @@ impl Checker {
         if request.is_active && !message.is_cancelled {
             self.check_samples(&request);
             self.compare_received(&mut request, message);
-            slow::note_send(request.send.map_or(0, |send| send.record.posted));
+            slow::note_send(request.send.as_ref().map_or(0, |send| send.record.posted));
             self.copy_ends(&request);
         }
         let comparison = request.comparison.take();

@@ -193,7 +193,7 @@ pub(super) struct RequestPlan {
     pub ranges: Vec<BufferRange>,
     pub poison: BufferPoison,
     pub receive: Option<RequestReceive>,
-    pub send: Option<TimedSend>,
+    pub send: Option<Box<TimedSend>>,
     pub new_comm: Option<usize>,
     pub comparison: Option<Box<CollectiveComparison>>,
 }
@@ -370,7 +370,7 @@ unsafe fn receive_with(
                 let began = receive.began;
                 let own = ReceiveCall { function, site, elements: &receive.elements, began };
                 with(|checker| checker.compare(&own, &arrival));
-                slow::note_send(plan.send.map_or(0, |send| send.record.posted));
+                slow::note_send(plan.send.as_ref().map_or(0, |send| send.record.posted));
                 waits::ended(function, site, began);
             }
             (Timing::Blocking, ..) => {}

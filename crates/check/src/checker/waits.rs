@@ -26,7 +26,7 @@ impl Checker {
         index: usize,
         call: &CheckedCall<'_>,
         timing: Timing,
-    ) -> Option<TimedSend> {
+    ) -> Option<Box<TimedSend>> {
         let send = self.timed_send(index, call, timing);
         let mark = match &send {
             Some(send) => send.mark,
@@ -45,14 +45,14 @@ impl Checker {
         index: usize,
         call: &CheckedCall<'_>,
         timing: Timing,
-    ) -> Option<TimedSend> {
+    ) -> Option<Box<TimedSend>> {
         if !wait_clock::is_on() {
             return None;
         }
         let to = receiver(call)?;
         let facts = elements(self, call, &["buf", "sendbuf"])?.facts;
         let record = SendRecord::new(call.site, index, self.rank, &facts);
-        let mut send = TimedSend { to, mark: self.marks.of_own(to), record };
+        let mut send = Box::new(TimedSend { to, mark: self.marks.of_own(to), record });
         if timing != Timing::Persistent {
             self.send_begins(&mut send);
         }
