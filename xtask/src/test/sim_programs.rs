@@ -23,20 +23,20 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 }
 
 /// A run of a program in virtual time.
-struct SimRun<'a> {
-    machine: &'a str,
-    ranks: usize,
-    nodes: usize,
-    program: &'a Path,
-    args: &'a [String],
+pub(super) struct SimRun<'a> {
+    pub machine: &'a str,
+    pub ranks: usize,
+    pub nodes: usize,
+    pub program: &'a Path,
+    pub args: &'a [String],
     /// Further options of `weft sim run`.
-    options: &'a [&'a str],
-    settings: &'a [(String, String)],
+    pub options: &'a [&'a str],
+    pub settings: &'a [(String, String)],
 }
 
 impl<'a> SimRun<'a> {
     /// Returns a run on two ranks, each on a node of its own.
-    fn on(machine: &'a str, program: &'a Path, args: &'a [String]) -> SimRun<'a> {
+    pub fn on(machine: &'a str, program: &'a Path, args: &'a [String]) -> SimRun<'a> {
         SimRun { machine, ranks: 2, nodes: 2, program, args, options: &[], settings: &[] }
     }
 
@@ -55,7 +55,7 @@ impl<'a> SimRun<'a> {
     }
 
     /// Runs the program, which must end with `code` and print `says`. Returns what it printed, and the report.
-    fn expect(&self, prefix: &Path, code: i32, says: &[String]) -> Result<String, String> {
+    pub fn expect(&self, prefix: &Path, code: i32, says: &[String]) -> Result<String, String> {
         let output = self.output(prefix)?;
         let all = text(&output.stdout) + &text(&output.stderr);
         let who = format!("{} on {} simulated ranks", self.program.display(), self.ranks);
