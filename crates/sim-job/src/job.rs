@@ -3,7 +3,7 @@
 use crate::account::JobAccount;
 use crate::calls;
 use crate::compute::ComputeTime;
-use crate::processes::ProcessAccess;
+use crate::processes::{CopiedBytes, ProcessAccess};
 use crate::server::{AfterRequest, RankServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -26,6 +26,9 @@ pub struct SimJob<'j> {
     pub options: SimOptions,
     /// Time of the program's computing.
     pub compute: ComputeTime,
+    /// Number of bytes above which the payload of a write or read is not copied, so that the program's results are wrong, but not its
+    /// times; `None` to copy all.
+    pub phantom: Option<usize>,
     /// Maximum number of transfers in the outcome.
     pub arrows: usize,
     /// Called now and then with virtual time in picoseconds.
@@ -78,6 +81,8 @@ pub struct SimJobOutcome {
     pub names: Vec<String>,
     /// Number of turns that ranks had.
     pub turns: u64,
+    /// Bytes that writes and reads have moved.
+    pub copied: CopiedBytes,
 }
 
 /// Interval at which the simulation looks for the end of processes while it waits for a rank.
@@ -116,7 +121,7 @@ impl SimJob<'_> {
     /// Starts `launcher`, which must start [`SimOptions::ranks`] ranks with this process's variables, and simulates the job until
     /// its end.
     pub fn run(self, launcher: &mut Command) -> Result<SimJobOutcome, SimJobFailure> {
-        let SimJob { machine, options, compute, arrows, progress } = self;
+        let SimJob { machine, options, compute, phantom, arrows, progress } = self;
         let ranks = options.ranks;
         let cluster = Cluster::new(machine, options).map_err(SimJobFailure::Impossible)?;
         let system = |what| move |error| SimJobFailure::System { what, error };
@@ -128,7 +133,7 @@ impl SimJob<'_> {
         launcher.env(SIMULATION_VARIABLE, directory.path());
         end_with_this_process(launcher);
         let child = launcher.spawn().map_err(system("starting mpiexec"))?;
-        let processes = Rc::new(ProcessAccess::new(ranks));
+        let processes = Rc::new(ProcessAccess::new(ranks, phantom));
         let server = |rank| {
             let sim = cluster.rank(rank);
             sim.set_processes(processes.clone());
@@ -164,6 +169,7 @@ impl SimJob<'_> {
             names,
             account: job.account,
             turns: job.turns,
+            copied: job.processes.copied(),
         })
     }
 }

@@ -33,4 +33,5 @@ pub use account::{
 pub use compute::ComputeTime;
 pub use critical_path::{CriticalPath, PathPart, PathStep, critical_path};
 pub use job::{SimJob, SimJobFailure, SimJobOutcome};
+pub use processes::CopiedBytes;
 pub use record::{JobRecord, RankRecord, RankSegment, SegmentKind, WaitCause};

@@ -136,7 +136,30 @@ fn own_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     like_the_pattern(prefix)?;
     same_bits(prefix)?;
     fitted(prefix)?;
-    tally.passed += 6;
+    phantoms(prefix)?;
+    tally.passed += 7;
+    Ok(())
+}
+
+/// Compares a run whose long payloads are not copied with a run in which they are: times are the same.
+fn phantoms(prefix: &Path) -> Result<(), String> {
+    let program = built(prefix, "long_messages")?;
+    let outputs = [&[][..], &["--phantom"]].map(|options| {
+        let run = SimRun { ranks: 4, options, ..SimRun::on("ndr", &program, &[]) };
+        run.output(prefix)
+    });
+    let [copied, phantom] = outputs;
+    let (copied, phantom) = (copied?, phantom?);
+    let times = [&copied, &phantom].map(|output| {
+        let text = text(&output.stdout);
+        text.split_once(',').map(|(time, _)| time.to_owned())
+    });
+    let is_right = text(&copied.stdout).contains("correct");
+    let is_spared = text(&phantom.stderr).contains("of them not copied");
+    if times[0].is_none() || times[0] != times[1] || !is_right || !is_spared {
+        return Err(format!("long_messages: {copied:?}, and with --phantom {phantom:?}"));
+    }
+    println!("ok   the same times without copies of long payloads");
     Ok(())
 }
 
