@@ -3,10 +3,12 @@
 use crate::account::JobAccount;
 use crate::calls;
 use crate::compute::ComputeTime;
+use crate::files::FileTimes;
 use crate::processes::{CopiedBytes, ProcessAccess};
 use crate::server::{AfterRequest, RankServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -134,10 +136,13 @@ impl SimJob<'_> {
         end_with_this_process(launcher);
         let child = launcher.spawn().map_err(system("starting mpiexec"))?;
         let processes = Rc::new(ProcessAccess::new(ranks, phantom));
+        let each = machine.ranks_per_node.0;
+        let files = machine.file.map(|system| FileTimes::new(system, each, ranks));
+        let files = Rc::new(RefCell::new(files));
         let server = |rank| {
             let sim = cluster.rank(rank);
             sim.set_processes(processes.clone());
-            RankServer::new(sim, processes.clone(), compute)
+            RankServer::new(sim, processes.clone(), files.clone(), compute)
         };
         let servers = (0..ranks).map(server).collect();
         cluster.rank(0).record_arrows(arrows);
@@ -262,8 +267,8 @@ impl RunningJob {
         }
         self.servers[rank].begin(self.slots.slot(rank), &mut self.account);
         loop {
-            // A rank that leaves has no turns any more. Its request stands until it can be carried out.
-            if !self.servers[rank].leaving {
+            // A request stands until it can be carried out.
+            if !self.servers[rank].has_standing_request() {
                 self.slots.slot(rank).turn.pass(TurnSide::Rank);
                 if !self.await_request(rank) {
                     return TurnEnd::JobEnded;
@@ -356,6 +361,7 @@ fn header(cluster: &Cluster, machine: &Machine, compute: ComputeTime) -> JobHead
         fragment_min: sim.fragment_min().map_or(0, |len| len as u64 + 1),
         compute_factor: compute.factor().to_bits(),
         same_arithmetic: u64::from(sim.same_arithmetic()),
+        times_files: u64::from(machine.file.is_some()),
         model: sim.copies().model().words(),
         ..JobHeader::new()
     }
