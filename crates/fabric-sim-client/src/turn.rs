@@ -38,7 +38,7 @@ const SLEEPS: u32 = 2;
 pub struct Turn {
     word: AtomicU32,
     #[cfg(loom)]
-    queue: model::Queue,
+    queue: model::FutexQueue,
 }
 
 impl Turn {
@@ -48,7 +48,7 @@ impl Turn {
         Turn {
             word: AtomicU32::new(TurnSide::Simulation as u32),
             #[cfg(loom)]
-            queue: model::Queue::default(),
+            queue: model::FutexQueue::default(),
         }
     }
 
@@ -134,7 +134,7 @@ mod model {
     use std::time::Duration;
 
     #[derive(Debug, Default)]
-    pub struct Queue {
+    pub struct FutexQueue {
         lock: loom::sync::Mutex<()>,
         sleepers: loom::sync::Condvar,
     }
