@@ -38,6 +38,8 @@ struct bench {
     int window;           /* messages in flight; 0: the benchmark's choice */
     int separate;         /* each message of a window has buffers of its own */
     int fixed;            /* the root is always rank 0 */
+    int document;         /* work and messages in the order of the figure that weft-figures simulates */
+    double flops;         /* of a core, 10^6 operations a second; 0: computing takes the time that it takes */
     const char *folder;   /* of files, where the benchmark has any */
     int mean;             /* the figure is the mean over batches, not the median */
     int crowded;          /* more ranks than processors: sleep, do not spin, before a batch */
@@ -48,7 +50,7 @@ struct bench {
 /* Times in seconds an operation. */
 struct timing {
     long batches, batch;
-    double rank_min, rank_median, rank_max; /* over ranks, of each rank's mean over batches */
+    double rank_min, rank_median, rank_mean, rank_max; /* over ranks, of each rank's mean over batches */
     double batch_min, batch_median;         /* over batches, of the slowest rank */
     double mean;                            /* over batches, of the slowest rank */
     double late;                            /* median over batches of the last rank's lateness, seconds a batch */
@@ -76,6 +78,9 @@ static const char bench_usage[] =
     "  --window N           messages in flight; puts of put_get_interleaved; inserts of a round of hash_*\n"
     "  --separate           buffers of its own for each message in flight\n"
     "  --fixed              rank 0 is always the root, which may run ahead of others or others of it\n"
+    "  --document           the program that weft-figures simulates for a document, where it is another\n"
+    "  --flops R            computing takes as long as a core with R million operations a second needs, by a sleep:\n"
+    "                       for `weft sim run --compute none --clocks`\n"
     "  --folder DIR         where the files of file_* lie (default: the current one)\n"
     "  --mean               report the mean over batches, not the median (default with more ranks than processors)\n";
 
@@ -117,11 +122,13 @@ static inline void bench_options(struct bench *b, int argc, char **argv)
         else if (!strcmp(o, "--seconds")) b->seconds = bench_number(b, o, v, 0);
         else if (!strcmp(o, "--batch")) b->batch = (long)bench_number(b, o, v, 1);
         else if (!strcmp(o, "--batch-seconds")) b->batch_seconds = bench_number(b, o, v, 0);
+        else if (!strcmp(o, "--flops")) b->flops = bench_number(b, o, v, 1);
         else if (!strcmp(o, "--folder") && v) b->folder = v;
         else if (!strcmp(o, "--window")) b->window = (int)bench_number(b, o, v, 1);
         else if (takes_value = 0, !strcmp(o, "--separate")) b->separate = 1;
         else if (!strcmp(o, "--fixed")) b->fixed = 1;
         else if (!strcmp(o, "--mean")) b->mean = 1;
+        else if (!strcmp(o, "--document")) b->document = 1;
         else {
             int help = !strcmp(o, "--help");
             if (b->rank == 0 && !help) fprintf(stderr, "%s: unknown option '%s'; the options are\n", b->name, o);
@@ -150,6 +157,19 @@ static inline double bench_now(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Sleeps: in virtual time a sleep is computing of its length. */
+static inline void bench_sleep(double seconds)
+{
+    struct timespec nap = {(time_t)seconds, (long)(fmod(seconds, 1.0) * 1e9)};
+    nanosleep(&nap, NULL);
+}
+
+/* Takes the time of so many operations of a core, where --flops says which. */
+static inline void bench_operations(const struct bench *b, double operations)
+{
+    if (b->flops > 0) bench_sleep(operations / (1e6 * b->flops));
 }
 
 /* Estimates this rank's clock offset from the quickest of up to 100 round trips with rank 0 (at most about 20 ms). An
@@ -186,9 +206,7 @@ static inline void bench_clock(struct bench *b)
 static inline void bench_wait_until(const struct bench *b, double moment)
 {
     for (double left; (left = moment - bench_now()) > 0;) {
-        if (!b->crowded) continue;
-        struct timespec nap = {(time_t)left, (long)(fmod(left, 1.0) * 1e9)};
-        nanosleep(&nap, NULL);
+        if (b->crowded) bench_sleep(left);
     }
 }
 
@@ -237,6 +255,7 @@ static inline struct timing bench_measure(struct bench *b, operation op, void *s
         if (!slowest || !late || !all || !sums) bench_fail(b, "out of memory for samples", room);
     }
     op(state, b->warm ? b->warm : 1);
+    if (b->document) MPI_Barrier(MPI_COMM_WORLD); /* the moment to start is not before the slowest rank has warmed up */
     t.batch = b->warm && b->iterations ? b->iterations : bench_calibrate(b, op, state);
     double first = bench_now();
     for (;;) {
@@ -268,7 +287,7 @@ static inline struct timing bench_measure(struct bench *b, operation op, void *s
         slowest[t.batches] = worst, late[t.batches] = last, t.mean += worst, t.batches++;
     }
     if (b->rank == 0) {
-        for (int r = 0; r < b->ranks; r++) sums[r] /= (double)t.batches;
+        for (int r = 0; r < b->ranks; r++) sums[r] /= (double)t.batches, t.rank_mean += sums[r] / b->ranks;
         t.rank_median = bench_median(sums, b->ranks), t.rank_min = sums[0], t.rank_max = sums[b->ranks - 1];
         t.batch_median = bench_median(slowest, t.batches), t.batch_min = slowest[0];
         t.mean /= (double)t.batches, t.late = bench_median(late, t.batches);
@@ -384,8 +403,8 @@ static inline void bench_report(const struct bench *b, size_t size, struct timin
     printf("{\"size\":%zu,\"value\":%.6g,\"unit\":\"%s\",\"best\":%.6g,\"batches\":%ld,\"batch\":%ld,", size,
            lower ? scale * time : scale / time, unit, lower ? scale * t.batch_min : scale / t.batch_min, t.batches,
            t.batch);
-    printf("\"rank_min_us\":%.6g,\"rank_median_us\":%.6g,\"rank_max_us\":%.6g,\"late_us\":%.3g}\n", per * t.rank_min,
-           per * t.rank_median, per * t.rank_max, 1e6 * t.late);
+    printf("\"rank_min_us\":%.6g,\"rank_median_us\":%.6g,\"rank_mean_us\":%.6g,\"rank_max_us\":%.6g,\"late_us\":%.3g}\n",
+           per * t.rank_min, per * t.rank_median, per * t.rank_mean, per * t.rank_max, 1e6 * t.late);
     fflush(stdout);
 }
 

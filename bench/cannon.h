@@ -11,6 +11,9 @@
 #define CANNON_H
 #include "square.h"
 #include "waits.h"
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 
 struct cannon {
     struct bench *b;
@@ -47,18 +50,70 @@ static void move(struct cannon *s, const double *a, double *a_to, int left, cons
     MPI_Isend(b, count, MPI_DOUBLE, square_rank(&s->at, -up, 0), 2, MPI_COMM_WORLD, &requests[3]);
 }
 
+/* The product of the present blocks; with --flops it takes the time of so many operations, shared by the threads. */
+static void product(struct cannon *s, int now)
+{
+    double operations = 2.0 * s->n * s->n * s->n;
+#ifdef _OPENMP
+    operations /= omp_get_max_threads();
+#endif
+    multiply(s->n, s->moving_a[now], s->moving_b[now], s->c);
+    bench_operations(s->b, operations);
+}
+
+/* Moves one block to a rank, another one here; its waiting counts, as that of the steps does. */
+static void shift(struct cannon *s, const double *from, double *to, int target, int source)
+{
+    int count = s->n * s->n;
+    MPI_Request requests[2];
+    if (target == s->b->rank) {
+        memcpy(to, from, sizeof(double) * (size_t)count);
+        return;
+    }
+    MPI_Irecv(to, count, MPI_DOUBLE, source, 3, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(from, count, MPI_DOUBLE, target, 3, MPI_COMM_WORLD, &requests[1]);
+    waits_all(&s->waits, 2, requests);
+}
+
+/* With --document: the program of Kumar, Grama, Gupta and Karypis, Introduction to Parallel Computing. Blocks move in the last step, too,
+ * and are sent back where they belong. */
+static void book(struct cannon *s)
+{
+    MPI_Request requests[4];
+    const struct square *at = &s->at;
+    int count = s->n * s->n, now = 0;
+    int left = square_rank(at, 0, -at->row), right = square_rank(at, 0, at->row);
+    int up = square_rank(at, -at->column, 0), down = square_rank(at, at->column, 0);
+    shift(s, s->a_home, s->moving_a[0], left, right);
+    shift(s, s->b_home, s->moving_b[0], up, down);
+    for (int step = 0; step < at->q; step++, now = !now) {
+        MPI_Isend(s->moving_a[now], count, MPI_DOUBLE, square_rank(at, 0, -1), 1, MPI_COMM_WORLD, &requests[0]);
+        MPI_Isend(s->moving_b[now], count, MPI_DOUBLE, square_rank(at, -1, 0), 2, MPI_COMM_WORLD, &requests[1]);
+        MPI_Irecv(s->moving_a[!now], count, MPI_DOUBLE, square_rank(at, 0, 1), 1, MPI_COMM_WORLD, &requests[2]);
+        MPI_Irecv(s->moving_b[!now], count, MPI_DOUBLE, square_rank(at, 1, 0), 2, MPI_COMM_WORLD, &requests[3]);
+        product(s, now);
+        waits_all(&s->waits, 4, requests);
+    }
+    shift(s, s->moving_a[now], s->a_home, right, left);
+    shift(s, s->moving_b[now], s->b_home, down, up);
+}
+
 static void multiplications(void *opaque, long iterations)
 {
     struct cannon *s = opaque;
     MPI_Request requests[4];
     for (long i = 0; i < iterations; i++) {
         memset(s->c, 0, sizeof(double) * (size_t)s->n * (size_t)s->n);
+        if (s->b->document) {
+            book(s);
+            continue;
+        }
         move(s, s->a_home, s->moving_a[0], s->at.row, s->b_home, s->moving_b[0], s->at.column, requests);
         MPI_Waitall(4, requests, MPI_STATUSES_IGNORE);
         for (int step = 0, now = 0; step < s->at.q; step++, now = !now) {
             int last = step == s->at.q - 1;
             if (!last) move(s, s->moving_a[now], s->moving_a[!now], 1, s->moving_b[now], s->moving_b[!now], 1, requests);
-            multiply(s->n, s->moving_a[now], s->moving_b[now], s->c);
+            product(s, now);
             if (!last) waits_all(&s->waits, 4, requests);
         }
     }

@@ -79,6 +79,7 @@ static inline void first_calls(struct bench *b, struct state *s, struct timing *
     MPI_Gather(&mine, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     t->batches = 1, t->batch = calls;
     t->rank_median = bench_median(all, b->ranks), t->rank_min = all[0], t->rank_max = all[b->ranks - 1];
+    for (int r = 0; r < b->ranks; r++) t->rank_mean += all[r] / b->ranks;
     t->batch_min = t->batch_median = t->mean = t->rank_max;
     free(all);
 }

@@ -1,13 +1,16 @@
-/* halo_onesided: the halo exchange of halo.h by four MPI_Put and one MPI_Win_fence a step. */
+/* halo_onesided: the halo exchange of halo.h by four MPI_Put and one MPI_Win_fence a step. With --document a step computes for 60 us
+ * between both (by a sleep: for `weft sim run --compute none --clocks`). */
 #include "halo.h"
 
 static void exchange(struct halo *h)
 {
     MPI_Win win = *(MPI_Win *)h->way;
+    halo_gather(h);
     for (int side = 0; side < SIDES; side++) {
         MPI_Aint at = (MPI_Aint)halo_strip(h, halo_opposite(side));
-        MPI_Put(halo_edge(h, side), halo_count(h, side), halo_type(h, side), h->neighbor[side], at, h->n, MPI_UINT64_T, win);
+        MPI_Put(halo_out(h, side), halo_count(h, side), halo_type(h, side), h->neighbor[side], at, h->n, MPI_UINT64_T, win);
     }
+    if (h->b->document) bench_sleep(60e-6);
     MPI_Win_fence(0, win);
 }
 

@@ -34,11 +34,12 @@ static inline void waits_clear(struct waits *w)
 }
 
 /* Microseconds an operation, on rank 0, since waits_clear: of a rank the median over batches, or the mean where that is the
- * figure; of the ranks the mean. */
+ * figure, or with --warm the last batch, which alone is timed; of the ranks the mean. */
 static inline double waits_us(const struct bench *b, struct waits *w)
 {
     double mine = w->operations ? w->all / (double)w->operations : 0, sum;
-    if (w->count && !b->mean) mine = bench_median(w->batches, w->count < WAITS_KEPT ? w->count : WAITS_KEPT);
+    if (w->count && b->warm) mine = w->batches[(w->count - 1) % WAITS_KEPT];
+    else if (w->count && !b->mean) mine = bench_median(w->batches, w->count < WAITS_KEPT ? w->count : WAITS_KEPT);
     MPI_Reduce(&mine, &sum, 1, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
     return b->rank == 0 ? 1e6 * sum / b->ranks : 0;
 }

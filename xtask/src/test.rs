@@ -42,6 +42,7 @@ mod python;
 mod random;
 mod recipes;
 mod rotation;
+mod sim_figures;
 mod sim_programs;
 mod skips;
 mod slurm;

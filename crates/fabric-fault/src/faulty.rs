@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
     ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
-    Fabric, FabricExt, Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, GroupId, Head,
-    PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge, Work,
+    Fabric, FabricExt, Facets, Fault, FetchAdd, FileClock, Flag, FlagKind, FlagWrite, GroupId,
+    Head, PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
+    Work,
 };
 use writes::{WriteEnding, Writes};
 
@@ -424,5 +425,9 @@ impl<F: Fabric> weft_fabric::Simulated for FaultyFabric<F> {
 
     fn look(&self) {
         self.inner.look();
+    }
+
+    fn file_clock(&self) -> Option<Arc<dyn FileClock>> {
+        self.inner.facets().simulated.and_then(|simulated| simulated.file_clock())
     }
 }

@@ -163,7 +163,8 @@ impl SimClient {
 
     /// Returns virtual time in picoseconds.
     pub fn clock(&self) -> u64 {
-        if self.owner.slot().charged.load(Relaxed) > 0 {
+        let slot = self.owner.slot();
+        if slot.charged.load(Relaxed) > 0 || slot.file_accesses.load(Relaxed) > 0 {
             self.ask(SimRequest::Clock);
         }
         self.owner.slot().clock.load(Relaxed)

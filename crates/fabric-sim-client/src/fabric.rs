@@ -10,8 +10,9 @@ use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::wait::{Sleep, Token, WaitPolicy};
 use weft_fabric::{
     ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
-    Fabric, Facets, Fault, FaultCause, FetchAdd, Flag, FlagKind, FlagWrite, GroupId, Head,
-    PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, RemoteRead, RemoteWrite, Sge, Work,
+    Fabric, Facets, Fault, FaultCause, FetchAdd, FileClock, Flag, FlagKind, FlagWrite, GroupId,
+    Head, PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, RemoteRead, RemoteWrite, Sge,
+    Work,
 };
 
 /// Place of sleep. A sleep ends the rank's turn.
@@ -364,5 +365,16 @@ impl weft_fabric::Simulated for SimClient {
 
     fn look(&self) {
         self.catch_up();
+    }
+
+    fn file_clock(&self) -> Option<Arc<dyn FileClock>> {
+        (self.header.times_files != 0).then(|| self.owner.clone() as Arc<dyn FileClock>)
+    }
+}
+
+impl FileClock for SlotOwner {
+    fn pass(&self, bytes: u64) {
+        self.slot().file_accesses.fetch_add(1, Relaxed);
+        self.slot().file_bytes.fetch_add(bytes, Relaxed);
     }
 }

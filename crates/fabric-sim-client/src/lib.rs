@@ -24,17 +24,27 @@
 
 #![warn(missing_docs)]
 
+#[cfg(not(loom))]
 mod arena;
+#[cfg(not(loom))]
 mod client;
+#[cfg(not(loom))]
 mod clock_readings;
+#[cfg(not(loom))]
 mod fabric;
+#[cfg(not(loom))]
 mod request;
+#[cfg(not(loom))]
 mod slot;
 mod turn;
 
+#[cfg(not(loom))]
 pub use client::{ClientFailure, SimClient};
+#[cfg(not(loom))]
 pub use clock_readings::ClockReadings;
+#[cfg(not(loom))]
 pub use request::{SimRequest, SlotWords, WriteEnd};
+#[cfg(not(loom))]
 pub use slot::{
     Charge, JobHeader, MOST_ADVANCES, PAYLOAD, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile,
 };

@@ -3,7 +3,7 @@
 //! Contract. The header is written before the first rank starts, and only read afterwards. The fields of a slot belong to the side
 //! that runs ([`Turn`]); they are atomics only because two processes map them, and are accessed with relaxed order. Exceptions:
 //! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, and `call` and `compute` by a layer above
-//! MPI in the rank's process while the rank runs.
+//! MPI, `file_accesses` and `file_bytes` by any thread, in the rank's process while the rank runs.
 
 use crate::turn::{Turn, TurnSide};
 use std::fs::File;
@@ -74,6 +74,8 @@ pub struct JobHeader {
     pub compute_factor: u64,
     /// 1 if all processes compute with the same arithmetic.
     pub same_arithmetic: u64,
+    /// 1 if accesses to files take time.
+    pub times_files: u64,
     /// The copy model, as [`CopyModel::words`].
     pub model: [u64; MODEL],
 }
@@ -90,6 +92,7 @@ impl JobHeader {
             fragment_min: 0,
             compute_factor: 0,
             same_arithmetic: 0,
+            times_files: 0,
             model: [0; MODEL],
         }
     }
@@ -161,6 +164,10 @@ pub struct RankSlot {
     pub compute: AtomicU64,
     /// Time in nanoseconds that the program has slept in virtual time since the last request.
     pub slept: AtomicU64,
+    /// Number of accesses to files since the last request, and of their bytes.
+    pub file_accesses: AtomicU64,
+    /// See [`RankSlot::file_accesses`].
+    pub file_bytes: AtomicU64,
     /// Number of the MPI call that runs, plus 1, by the names of the tracing layer; 0 outside of calls.
     pub call: AtomicU64,
     /// Fault of the rank: 0, or the lost peer plus 1, or `u64::MAX` for another fault.

@@ -62,6 +62,8 @@ pub struct Machine {
     /// not measured are used.
     #[serde(default)]
     pub copies: weft_intranode::CostTable,
+    /// The file system of all nodes. If missing, accesses to files take no time.
+    pub file: Option<FileSystem>,
     /// Scheduling of the threads of a rank on its cores.
     #[serde(default)]
     pub scheduler: Scheduler,
@@ -260,6 +262,19 @@ pub struct DatagramMulticast {
 
 fn queue() -> Count {
     Count(64)
+}
+
+/// A file system that all nodes share.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FileSystem {
+    /// Time of an access without bytes.
+    pub latency: Time,
+    /// Rate of all accesses of a node together.
+    pub bandwidth: Rate,
+    /// Rate of all accesses of all nodes together.
+    #[serde(default)]
+    pub shared: Rate,
 }
 
 /// Scheduling of threads on a processor.

@@ -7,6 +7,7 @@
 //!                          └─ RankProcesses: the operating system copies between the processes
 //! ```
 
+use std::ops::Range;
 use weft_fabric::{Counter, Fault, Sge};
 
 /// Memory of a rank.
@@ -33,6 +34,12 @@ pub trait RankProcesses {
     /// Copies `from` to `to`, which has the same length. Errors: [`weft_fabric::FaultCause::PeerLost`] if a process is gone,
     /// [`weft_fabric::FaultCause::System`] if the operating system refuses the access.
     fn copy(&self, to: RankMemory, from: RankMemory) -> Result<(), Fault>;
+
+    /// Returns true if a part of a write of `len` bytes need not be copied.
+    fn spares(&self, len: usize, part: Range<usize>) -> bool {
+        let _ = (len, part);
+        false
+    }
 
     /// Copies the start of `from` into `out`. Errors as of [`RankProcesses::copy`].
     fn read(&self, from: RankMemory, out: &mut [u8]) -> Result<(), Fault>;

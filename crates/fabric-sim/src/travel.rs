@@ -1,9 +1,11 @@
 //! Start and end of flights: posts, launches over ports and buses, and the next event.
 
 use crate::in_flight::{FlightAction, NO_RAIL, SimFlight};
+use crate::processes::RankProcesses;
 use crate::units::Picoseconds;
 use crate::world::{POLLS, WorldState};
-use weft_fabric::{GroupId, Staging};
+use std::rc::Rc;
+use weft_fabric::{GroupId, Sge, Staging};
 
 /// Maximum number of parts in which a write is placed.
 const MOST_PARTS: usize = 16;
@@ -104,7 +106,14 @@ impl WorldState {
         let mut parts: Vec<usize> = (0..src.len()).step_by(per_part).collect();
         self.rng.shuffle(&mut parts);
         let last = parts.pop().expect("a write of many packets has one");
-        let part = |at: usize| src.part(at, per_part.min(src.len() - at));
+        let processes = self.processes.clone();
+        let part = |at: usize| {
+            let part = src.part(at, per_part.min(src.len() - at));
+            let spares = |processes: &Rc<dyn RankProcesses>| {
+                processes.spares(src.len(), at..at + part.len())
+            };
+            if processes.as_ref().is_some_and(spares) { Sge::phantom(part.len()) } else { part }
+        };
         let length = self.prices.bandwidth.time(src.len());
         // The part that is placed last ends the write. The other parts are placed earlier, at random times.
         let arrived = at + latency + length;

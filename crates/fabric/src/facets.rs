@@ -235,6 +235,17 @@ pub trait Simulated {
     /// Lets global time catch up before a blocking program looks without waiting (MPI_Test). Programs that are futures use
     /// [`Simulated::poll_clock`] instead, and for them this method does nothing.
     fn look(&self);
+
+    /// Returns the clock by which accesses to files take time; `None` if they take none.
+    fn file_clock(&self) -> Option<Arc<dyn FileClock>> {
+        None
+    }
+}
+
+/// Time of accesses to files in a simulation. Any thread may tell the accesses that it has made.
+pub trait FileClock: Send + Sync {
+    /// Lets the time of an access of `bytes` bytes pass, at the rank's next operation on the fabric.
+    fn pass(&self, bytes: u64);
 }
 
 /// Computation for which the simulator lets time pass.

@@ -43,8 +43,8 @@ pub use counter::{Completion, Counter, CounterTarget, Counters};
 pub use ext::FabricExt;
 pub use fabric::Fabric;
 pub use facets::{
-    Facets, Helper, Immediates, MappedMemory, Multicast, Nodes, Rails, Registration, SignalSafe,
-    Simulated, Work,
+    Facets, FileClock, Helper, Immediates, MappedMemory, Multicast, Nodes, Rails, Registration,
+    SignalSafe, Simulated, Work,
 };
 pub use fault::{Fault, FaultCause, repeated};
 pub use memory::{

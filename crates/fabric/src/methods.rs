@@ -155,6 +155,7 @@ macro_rules! methods {
             fn poll_clock(&self, cx: &mut ::std::task::Context<'_>) -> ::std::task::Poll<()>;
             fn charge(&self, work: $crate::Work);
             fn look(&self);
+            fn file_clock(&self) -> Option<::std::sync::Arc<dyn $crate::FileClock>>;
         }
     };
 }

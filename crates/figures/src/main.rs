@@ -4,15 +4,19 @@ use clap::Parser;
 use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use weft_figures::{DOCUMENTS, Request};
+use weft_figures::{DOCUMENTS, Request, points};
 
 /// Simulate the documents' figures and set the published numbers beside them.
 #[derive(Parser)]
 #[command(name = "weft-figures", version)]
 struct Args {
     /// Directory for the files; begin with index.html.
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "point")]
+    out: Option<PathBuf>,
+    /// Write no files, but print the value of a curve at one place, as in fence-halo;Fence-RI;16, with few
+    /// iterations. May be given several times.
+    #[arg(long, value_name = "FIGURE;CURVE;X", conflicts_with_all = ["out", "only", "published", "ranges"])]
+    point: Vec<String>,
     /// Only these documents.
     #[arg(long, value_delimiter = ',', value_parser = DOCUMENTS)]
     only: Vec<String>,
@@ -29,8 +33,13 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let Args { out, only, quick, published, ranges } = Args::parse();
-    let done = weft_figures::run(&Request { out, only, quick, published, ranges });
+    let Args { out, point, only, quick, published, ranges } = Args::parse();
+    let done = match out {
+        Some(out) if point.is_empty() => {
+            weft_figures::run(&Request { out, only, quick, published, ranges })
+        }
+        _ => points(&point),
+    };
     let written = done.and_then(|text| match io::stdout().write_all(text.as_bytes()) {
         // A reader that stops reading (a closed pipe) is not a failure.
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(format!("standard output: {e}")),

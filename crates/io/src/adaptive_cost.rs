@@ -96,6 +96,8 @@ pub struct AdaptiveCost {
     delays: DelayCause,
     /// Divisor of the costs of [`AccessMethod::Combined`] before anything is measured.
     combined_preference: Option<f64>,
+    /// True if measurements count for nothing.
+    is_fixed: bool,
 }
 
 /// Returns true if the method that is more expensive by the model is tried, too. It may be cheaper, because the model may be wrong.
@@ -115,6 +117,11 @@ pub struct MethodChoice {
 }
 
 impl AdaptiveCost {
+    /// Creates costs that are always those of the model.
+    pub fn fixed() -> AdaptiveCost {
+        AdaptiveCost { is_fixed: true, ..AdaptiveCost::default() }
+    }
+
     /// Creates the costs of collective reads, in which ranks wait for each other.
     pub fn for_collective_reads() -> AdaptiveCost {
         AdaptiveCost { delays: DelayCause::OtherRanks, ..AdaptiveCost::default() }
@@ -151,7 +158,7 @@ impl AdaptiveCost {
 
     /// Adds a measurement: `method` took the time `took`, and the model says `cost` nanoseconds.
     pub fn note(&self, method: AccessMethod, cost: f64, took: Duration) {
-        if cost >= MIN_MEASURED {
+        if cost >= MIN_MEASURED && !self.is_fixed {
             self.factors[method as usize].learn(took.as_nanos() as f64 / cost, self.delays);
         }
     }

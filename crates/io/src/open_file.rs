@@ -60,6 +60,14 @@ impl<F: Fabric> OpenFile<F> {
         self.path.display().to_string()
     }
 
+    /// Lets the time of accesses pass, if time is simulated. Otherwise it would pass with the rank's next message only.
+    #[inline]
+    pub fn let_time_pass(&self) {
+        if let Some(simulated) = self.comm.engine().endpoint().fabric().facets().simulated {
+            simulated.now();
+        }
+    }
+
     /// Describes a failure on this rank.
     #[cold]
     pub fn error(&self, failure: &FileFailure) -> Error {

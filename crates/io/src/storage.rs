@@ -3,6 +3,7 @@
 pub mod disk;
 mod nfs_caching;
 pub mod other_openings;
+pub mod timed;
 
 use crate::access_direction::AccessDirection;
 use crate::access_memory::AccessMemory;
@@ -88,6 +89,11 @@ pub struct OpenState {
 const MAX_KEPT_BUFFER: usize = 4 << 20;
 
 impl OpenState {
+    /// Returns a state in which measured costs count for nothing, because they are not those of the simulated time.
+    pub fn without_measurements() -> OpenState {
+        OpenState { costs: [AdaptiveCost::fixed(), AdaptiveCost::fixed()], ..OpenState::default() }
+    }
+
     /// Returns the measured costs of independent accesses.
     pub fn adaptive_cost(&self, direction: AccessDirection) -> &AdaptiveCost {
         &self.costs[direction as usize]

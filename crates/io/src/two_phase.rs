@@ -180,7 +180,10 @@ pub async fn run<F: Fabric>(
     }
     let measured = open.collective.adaptive_cost(direction);
     // If ranks share processors, they wait for each other by chance, so measurements are useless.
-    let learns = open.comm.engine().policy().fits();
+    // In simulated time measurements are those of another machine.
+    let engine = open.comm.engine();
+    let simulated = engine.endpoint().fabric().facets().simulated.is_some();
+    let learns = engine.policy().fits() && !simulated;
     let choice = if learns { measured.choice() } else { MethodChoice::MODEL };
     // All ranks have to agree: hosts may see a file system as different kinds, and the ranks' permissions may differ.
     let sieves = open.access_policy(direction).sieving != Sieving::Off;

@@ -3,10 +3,12 @@
 use crate::account::JobAccount;
 use crate::calls;
 use crate::compute::ComputeTime;
-use crate::processes::ProcessAccess;
+use crate::files::FileTimes;
+use crate::processes::{CopiedBytes, ProcessAccess};
 use crate::server::{AfterRequest, RankServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use std::cell::RefCell;
 use std::fmt;
 use std::io;
 use std::process::{Child, Command, ExitStatus};
@@ -26,6 +28,9 @@ pub struct SimJob<'j> {
     pub options: SimOptions,
     /// Time of the program's computing.
     pub compute: ComputeTime,
+    /// Number of bytes above which the payload of a write or read is not copied, so that the program's results are wrong, but not its
+    /// times; `None` to copy all.
+    pub phantom: Option<usize>,
     /// Maximum number of transfers in the outcome.
     pub arrows: usize,
     /// Called now and then with virtual time in picoseconds.
@@ -78,6 +83,8 @@ pub struct SimJobOutcome {
     pub names: Vec<String>,
     /// Number of turns that ranks had.
     pub turns: u64,
+    /// Bytes that writes and reads have moved.
+    pub copied: CopiedBytes,
 }
 
 /// Interval at which the simulation looks for the end of processes while it waits for a rank.
@@ -116,7 +123,7 @@ impl SimJob<'_> {
     /// Starts `launcher`, which must start [`SimOptions::ranks`] ranks with this process's variables, and simulates the job until
     /// its end.
     pub fn run(self, launcher: &mut Command) -> Result<SimJobOutcome, SimJobFailure> {
-        let SimJob { machine, options, compute, arrows, progress } = self;
+        let SimJob { machine, options, compute, phantom, arrows, progress } = self;
         let ranks = options.ranks;
         let cluster = Cluster::new(machine, options).map_err(SimJobFailure::Impossible)?;
         let system = |what| move |error| SimJobFailure::System { what, error };
@@ -128,11 +135,14 @@ impl SimJob<'_> {
         launcher.env(SIMULATION_VARIABLE, directory.path());
         end_with_this_process(launcher);
         let child = launcher.spawn().map_err(system("starting mpiexec"))?;
-        let processes = Rc::new(ProcessAccess::new(ranks));
+        let processes = Rc::new(ProcessAccess::new(ranks, phantom));
+        let each = machine.ranks_per_node.0;
+        let files = machine.file.map(|system| FileTimes::new(system, each, ranks));
+        let files = Rc::new(RefCell::new(files));
         let server = |rank| {
             let sim = cluster.rank(rank);
             sim.set_processes(processes.clone());
-            RankServer::new(sim, processes.clone(), compute)
+            RankServer::new(sim, processes.clone(), files.clone(), compute)
         };
         let servers = (0..ranks).map(server).collect();
         cluster.rank(0).record_arrows(arrows);
@@ -164,6 +174,7 @@ impl SimJob<'_> {
             names,
             account: job.account,
             turns: job.turns,
+            copied: job.processes.copied(),
         })
     }
 }
@@ -256,8 +267,8 @@ impl RunningJob {
         }
         self.servers[rank].begin(self.slots.slot(rank), &mut self.account);
         loop {
-            // A rank that leaves has no turns any more. Its request stands until it can be carried out.
-            if !self.servers[rank].leaving {
+            // A request stands until it can be carried out.
+            if !self.servers[rank].has_standing_request() {
                 self.slots.slot(rank).turn.pass(TurnSide::Rank);
                 if !self.await_request(rank) {
                     return TurnEnd::JobEnded;
@@ -350,6 +361,7 @@ fn header(cluster: &Cluster, machine: &Machine, compute: ComputeTime) -> JobHead
         fragment_min: sim.fragment_min().map_or(0, |len| len as u64 + 1),
         compute_factor: compute.factor().to_bits(),
         same_arithmetic: u64::from(sim.same_arithmetic()),
+        times_files: u64::from(machine.file.is_some()),
         model: sim.copies().model().words(),
         ..JobHeader::new()
     }

@@ -5,6 +5,7 @@
 //!   SimJob::run     loop: due rank ──▶ turn: requests until the rank rests        job
 //!                         no rank due ──▶ next event; none left ──▶ deadlock
 //!   RankServer      carries out the requests of a rank on its `Sim`               server, posts, payloads, regions, reply
+//!   FileTimes       time of accesses to files                                     files
 //!   ProcessAccess   copies between the ranks' memories                            processes
 //!   JobAccount      time of each rank by call, waits by pair, bytes of each pair  account
 //!   JobRecord       what each rank did when, and the arrival that ended a wait    record
@@ -18,6 +19,7 @@ mod account;
 mod calls;
 mod compute;
 mod critical_path;
+mod files;
 mod job;
 mod payloads;
 mod posts;
@@ -33,4 +35,5 @@ pub use account::{
 pub use compute::ComputeTime;
 pub use critical_path::{CriticalPath, PathPart, PathStep, critical_path};
 pub use job::{SimJob, SimJobFailure, SimJobOutcome};
+pub use processes::CopiedBytes;
 pub use record::{JobRecord, RankRecord, RankSegment, SegmentKind, WaitCause};

@@ -2,11 +2,14 @@
 
 use crate::account::JobAccount;
 use crate::compute::ComputeTime;
+use crate::files::{FileTimes, FileWork};
 use crate::processes::ProcessAccess;
 use crate::reply::fault_word;
 use crate::{payloads, posts, regions};
+use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Waker};
 use weft_fabric::{Fabric, FabricExt, Work};
 use weft_fabric_sim::Sim;
 use weft_fabric_sim::units::Picoseconds;
@@ -27,6 +30,10 @@ pub enum AfterRequest {
 pub struct RankServer {
     pub sim: Sim,
     processes: Rc<ProcessAccess>,
+    /// The file system; `None` if its accesses take no time.
+    files: Rc<RefCell<Option<FileTimes>>>,
+    /// Accesses to files whose time has not passed yet. The request after them stands.
+    file_work: FileWork,
     compute: ComputeTime,
     /// True once the rank has left.
     pub ended: bool,
@@ -37,14 +44,21 @@ pub struct RankServer {
     /// Clock at the first of the looks that the rank has made in a row without doing anything else.
     idle_from: Option<Picoseconds>,
     /// True if the rank has asked to leave, and operations under way still use its memory.
-    pub leaving: bool,
+    leaving: bool,
 }
 
 impl RankServer {
-    pub fn new(sim: Sim, processes: Rc<ProcessAccess>, compute: ComputeTime) -> RankServer {
+    pub fn new(
+        sim: Sim,
+        processes: Rc<ProcessAccess>,
+        files: Rc<RefCell<Option<FileTimes>>>,
+        compute: ComputeTime,
+    ) -> RankServer {
         RankServer {
             sim,
             processes,
+            files,
+            file_work: FileWork::default(),
             compute,
             ended: false,
             seen: 0,
@@ -52,6 +66,11 @@ impl RankServer {
             idle_from: None,
             leaving: false,
         }
+    }
+
+    /// Returns true if the rank has made a request that could not be carried out yet. It waits for the reply.
+    pub fn has_standing_request(&self) -> bool {
+        self.leaving || self.file_work != FileWork::default()
     }
 
     /// Fills the fields of a slot that every reply has.
@@ -78,7 +97,10 @@ impl RankServer {
         let call = slot.call.load(Relaxed);
         account.wait(self.sim.rank(), call, waited, clock, self.sim.last_arrival());
         self.seen = clock;
-        self.publish(slot);
+        // The reply to a standing request will have the news.
+        if !self.has_standing_request() {
+            self.publish(slot);
+        }
         self.turn_start = clock;
     }
 
@@ -101,6 +123,10 @@ impl RankServer {
         }
         for work in slot.take_charges() {
             self.sim.charge(work);
+        }
+        if !self.has_passed_file_work(slot) {
+            self.note(slot, computed, account);
+            return AfterRequest::Rests;
         }
         let request = SimRequest::of(SlotWords::load(&slot.words, slot.used.load(Relaxed)));
         let Some(request) = request else {
@@ -125,6 +151,27 @@ impl RankServer {
                 after
             }
         }
+    }
+
+    /// Lets the time of accesses to files pass. Returns false if ranks that are behind may access files before: the request stands until
+    /// global time has caught up.
+    fn has_passed_file_work(&mut self, slot: &RankSlot) -> bool {
+        self.file_work.accesses += slot.file_accesses.swap(0, Relaxed);
+        self.file_work.bytes += slot.file_bytes.swap(0, Relaxed);
+        let mut files = self.files.borrow_mut();
+        if let Some(files) = &mut *files
+            && self.file_work != FileWork::default()
+        {
+            let mut context = Context::from_waker(Waker::noop());
+            if weft_fabric::Simulated::poll_clock(&self.sim, &mut context).is_pending() {
+                return false;
+            }
+            let clock = self.sim.clock();
+            let end = files.access(self.sim.rank(), clock, self.file_work);
+            self.sim.charge(Work::Compute(end - clock));
+        }
+        self.file_work = FileWork::default();
+        true
     }
 
     fn reply(&self, slot: &RankSlot, words: SlotWords) -> AfterRequest {

@@ -23,20 +23,20 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 }
 
 /// A run of a program in virtual time.
-struct SimRun<'a> {
-    machine: &'a str,
-    ranks: usize,
-    nodes: usize,
-    program: &'a Path,
-    args: &'a [String],
+pub(super) struct SimRun<'a> {
+    pub machine: &'a str,
+    pub ranks: usize,
+    pub nodes: usize,
+    pub program: &'a Path,
+    pub args: &'a [String],
     /// Further options of `weft sim run`.
-    options: &'a [&'a str],
-    settings: &'a [(String, String)],
+    pub options: &'a [&'a str],
+    pub settings: &'a [(String, String)],
 }
 
 impl<'a> SimRun<'a> {
     /// Returns a run on two ranks, each on a node of its own.
-    fn on(machine: &'a str, program: &'a Path, args: &'a [String]) -> SimRun<'a> {
+    pub fn on(machine: &'a str, program: &'a Path, args: &'a [String]) -> SimRun<'a> {
         SimRun { machine, ranks: 2, nodes: 2, program, args, options: &[], settings: &[] }
     }
 
@@ -55,7 +55,7 @@ impl<'a> SimRun<'a> {
     }
 
     /// Runs the program, which must end with `code` and print `says`. Returns what it printed, and the report.
-    fn expect(&self, prefix: &Path, code: i32, says: &[String]) -> Result<String, String> {
+    pub fn expect(&self, prefix: &Path, code: i32, says: &[String]) -> Result<String, String> {
         let output = self.output(prefix)?;
         let all = text(&output.stdout) + &text(&output.stderr);
         let who = format!("{} on {} simulated ranks", self.program.display(), self.ranks);
@@ -136,7 +136,52 @@ fn own_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     like_the_pattern(prefix)?;
     same_bits(prefix)?;
     fitted(prefix)?;
-    tally.passed += 6;
+    phantoms(prefix)?;
+    files(prefix)?;
+    tally.passed += 8;
+    Ok(())
+}
+
+/// Compares a run whose long payloads are not copied with a run in which they are: times are the same.
+fn phantoms(prefix: &Path) -> Result<(), String> {
+    let program = built(prefix, "long_messages")?;
+    let outputs = [&[][..], &["--phantom"]].map(|options| {
+        let run = SimRun { ranks: 4, options, ..SimRun::on("ndr", &program, &[]) };
+        run.output(prefix)
+    });
+    let [copied, phantom] = outputs;
+    let (copied, phantom) = (copied?, phantom?);
+    let times = [&copied, &phantom].map(|output| {
+        let text = text(&output.stdout);
+        text.split_once(',').map(|(time, _)| time.to_owned())
+    });
+    let is_right = text(&copied.stdout).contains("correct");
+    let is_spared = text(&phantom.stderr).contains("of them not copied");
+    if times[0].is_none() || times[0] != times[1] || !is_right || !is_spared {
+        return Err(format!("long_messages: {copied:?}, and with --phantom {phantom:?}"));
+    }
+    println!("ok   the same times without copies of long payloads");
+    Ok(())
+}
+
+/// Runs a program whose accesses to a file take the time of the machine's file system.
+fn files(prefix: &Path) -> Result<(), String> {
+    let program = built(prefix, "files")?;
+    let ndr = root().join("machines/ndr.toml");
+    let ndr = std::fs::read_to_string(&ndr).map_err(|e| format!("{}: {e}", ndr.display()))?;
+    let machine = folder()?.join("files.toml");
+    let table = "[file]\nlatency = 50\nbandwidth = 1000\nshared = 1500\n";
+    // The last table of the machine file is its evidence, which knows no such numbers.
+    let (numbers, _) = ndr.split_once("[evidence]").ok_or("ndr.toml has no evidence")?;
+    std::fs::write(&machine, format!("{numbers}{table}"))
+        .map_err(|e| format!("{}: {e}", machine.display()))?;
+    let args = [folder()?.join("sim-files.data").display().to_string()];
+    let machine = machine.display().to_string();
+    let run = SimRun { ranks: 4, ..SimRun::on(&machine, &program, &args) };
+    // A million bytes take 1000 us of a node, and 667 us of the file system. The ranks that come last have left the barrier later.
+    let says = ["alone 1050 node 2050 nodes 1382 all 2716 read 1050", "correct"];
+    run.expect(prefix, 0, &says.map(str::to_owned))?;
+    println!("ok   files in virtual time");
     Ok(())
 }
 

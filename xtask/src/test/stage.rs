@@ -3,7 +3,7 @@
 use super::tally::{OFI, SIMULATOR, Tally, VERBS};
 use super::{
     built, c_programs, checks, cluster, file_soak, fortran, job_start, launchers, limits, network,
-    packages, peers, programs, python, sim_programs, verbs,
+    packages, peers, programs, python, sim_figures, sim_programs, verbs,
 };
 use clap::ValueEnum;
 
@@ -86,7 +86,7 @@ impl Stage {
             Stage::Python => 150,
             Stage::Lint => 95,
             Stage::Unit => 300,
-            Stage::Simulator => 65,
+            Stage::Simulator => 95,
             Stage::Verbs => 245,
             Stage::Loom => 75,
             Stage::Miri => 190,
@@ -115,7 +115,10 @@ impl Stage {
             Stage::Python => python::run(tally),
             Stage::Lint => checks::lint(),
             Stage::Unit => programs::run(|program| !has_own_stage(program), tally),
-            Stage::Simulator => programs::run(is_simulated, tally),
+            Stage::Simulator => {
+                programs::run(is_simulated, tally)?;
+                sim_figures::run(tally)
+            }
             Stage::Verbs => verbs::run(tally),
             Stage::Loom => checks::loom(tally),
             Stage::Miri => checks::miri(tally),

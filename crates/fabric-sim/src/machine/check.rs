@@ -12,6 +12,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
         ("host", ValueForm::Table("[host], once")),
         ("local", ValueForm::Table("[local], once")),
         ("multicast", ValueForm::Table("[multicast], once")),
+        ("file", ValueForm::Table("[file], once")),
         ("scheduler", ValueForm::Table("[scheduler], once")),
         ("copies", ValueForm::Table("[copies], once")),
         ("copies.line", ValueForm::Table("{ shared = MICROSECONDS, apart = MICROSECONDS }")),

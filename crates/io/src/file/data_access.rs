@@ -153,6 +153,7 @@ impl<F: Fabric> File<F> {
         hooks.unlocked(&mut || {
             outcome = move_piece(&*open.storage, spec.direction, at, data.into());
         });
+        open.let_time_pass();
         Some(outcome.map_err(|failure| open.error(&failure)))
     }
 
@@ -182,7 +183,9 @@ impl<F: Fabric> File<F> {
 
     /// Carries out an independent access on the caller's thread. Returns the number of bytes of the program's data.
     pub fn run_blocking(&self, access: &FileAccess, hooks: &dyn WaitHooks) -> Result<u64, Error> {
-        access.run_blocking(&self.open, hooks)
+        let outcome = access.run_blocking(&self.open, hooks);
+        self.open.let_time_pass();
+        outcome
     }
 
     /// Carries out an independent access in the background. Returns the number of bytes of the program's data.

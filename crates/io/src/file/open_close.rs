@@ -13,6 +13,7 @@ use crate::shared_pointer::SharedPointer;
 use crate::storage::Storage;
 use crate::storage::disk::Disk;
 use crate::storage::other_openings::{OpeningKnowledge, OpeningMark};
+use crate::storage::timed::TimedStorage;
 use crate::thread_pool::IoPool;
 use crate::view::FileView;
 use std::cell::{Cell, OnceCell, RefCell};
@@ -24,7 +25,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use weft_datatype::Basic;
-use weft_fabric::Fabric;
+use weft_fabric::{Fabric, FileClock};
 use weft_process::{Comm, Error, Info};
 
 /// Function that opens a file by its path.
@@ -84,11 +85,21 @@ type OpenOutcome = Result<LocalOpen, FileFailure>;
 
 /// Opens the file on this rank. A file to be written is also opened for reading where the system permits it, because data sieving
 /// reads before it writes.
-fn open_locally(path: &Path, amode: Amode, role: OpenRole, opener: Opener<'_>) -> OpenOutcome {
+fn open_locally(
+    path: &Path,
+    amode: Amode,
+    role: OpenRole,
+    opener: Opener<'_>,
+    clock: Option<Arc<dyn FileClock>>,
+) -> OpenOutcome {
     let failed = |error: io::Error| FileFailure::new(FileAction::Open, &error, 0, 0);
     let (storage, can_read) = match opener(path, amode.options(role).read(true)) {
         Ok(storage) => (storage, true),
         Err(_) => (opener(path, &amode.options(role)).map_err(failed)?, amode.reads()),
+    };
+    let storage = match clock {
+        Some(clock) => Arc::new(TimedStorage::new(storage, clock)),
+        None => storage,
     };
     let first = role == OpenRole::First;
     let marks = first && amode.writes() && !amode.is_unique();
@@ -123,19 +134,21 @@ impl<F: Fabric> File<F> {
         let path = path_of(name);
         let me = comm.rank();
         let role = if me == 0 { OpenRole::First } else { OpenRole::Other };
+        let simulated = comm.engine().endpoint().fabric().facets().simulated;
+        let clock = || simulated.and_then(|simulated| simulated.file_clock());
         let (mut opened, mut first) = (None, None);
         // If the file may have to be created, the other ranks wait until the first rank has opened it. Ranks with different modes
         // notice the difference in the first exchange.
         let creates = amode.creates() && comm.size() > 1;
         if me == 0 || !creates {
-            opened = Some(open_locally(path, amode, role, opener));
+            opened = Some(open_locally(path, amode, role, opener, clock()));
         }
         if comm.size() > 1 {
             first = Some(share_results(comm, name, amode, &opened).await?);
         }
         if creates {
             if me > 0 {
-                opened = Some(open_locally(path, amode, role, opener));
+                opened = Some(open_locally(path, amode, role, opener, clock()));
             }
             share_results(comm, name, amode, &opened).await?;
         }

@@ -25,9 +25,11 @@ use super::failure::SimFailure;
 use super::output_file::{create, unwritten};
 use clap::Parser;
 use report::RunReport;
+use std::fmt;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use variants::RunVariant;
 use weft_fabric_sim::{Death, units};
 use weft_sim_job::ComputeTime;
@@ -66,6 +68,10 @@ pub struct SimRunArgs {
     /// Lets the system's clocks and sleeps follow virtual time.
     #[arg(long)]
     pub clocks: bool,
+    /// Does not copy the payloads of writes and reads of more than so many bytes: less work and the same times, but wrong results of the
+    /// program. Without a number: 32768, or 128 for each rank if that is more.
+    #[arg(long, value_name = "BYTES", num_args = 0..=1, require_equals = true, default_missing_value = "usual")]
+    pub phantom: Option<PhantomLimit>,
     /// Delays a third of all operations at random, by up to so many microseconds, and loses and repeats datagrams. Replays a run of
     /// --explore, whose default is 100.
     #[arg(long, value_name = "US", value_parser = microseconds, allow_negative_numbers = true)]
@@ -105,6 +111,51 @@ fn compute(text: &str) -> Result<ComputeTime, String> {
     let factor: Option<f64> = text.parse().ok().filter(|f: &f64| f.is_finite() && *f > 0.0);
     let factor = factor.ok_or("none, or a factor greater than 0")?;
     Ok(ComputeTime::Measured { factor })
+}
+
+/// Length above which payloads are not copied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PhantomLimit {
+    /// A length that the library's own data do not reach, which all ranks exchange when a window is created.
+    Usual,
+    /// This number of bytes.
+    Bytes(usize),
+}
+
+impl PhantomLimit {
+    /// Minimum number of bytes. Shorter payloads may be the library's own.
+    const LEAST: usize = 4096;
+
+    /// Returns the number of bytes in a job of `ranks` ranks.
+    pub fn bytes(self, ranks: usize) -> usize {
+        match self {
+            PhantomLimit::Usual => (128 * ranks).max(32 << 10),
+            PhantomLimit::Bytes(bytes) => bytes,
+        }
+    }
+}
+
+impl FromStr for PhantomLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<PhantomLimit, String> {
+        if text == "usual" {
+            return Ok(PhantomLimit::Usual);
+        }
+        let bytes = text.parse().ok().filter(|&bytes| bytes >= PhantomLimit::LEAST);
+        bytes
+            .map(PhantomLimit::Bytes)
+            .ok_or_else(|| format!("a number of bytes, {} or more", PhantomLimit::LEAST))
+    }
+}
+
+impl fmt::Display for PhantomLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PhantomLimit::Usual => f.write_str("usual"),
+            PhantomLimit::Bytes(bytes) => write!(f, "{bytes}"),
+        }
+    }
 }
 
 /// Parses the time after `@`, in microseconds. Returns picoseconds.
@@ -236,6 +287,9 @@ mod tests {
             ending(&["csv", "svg"])("svg"),
             Err("a file that ends with .csv or .svg".to_owned())
         );
+        assert_eq!("4096".parse(), Ok(PhantomLimit::Bytes(4096)));
+        assert!("4095".parse::<PhantomLimit>().is_err());
+        assert_eq!(PhantomLimit::Usual.bytes(1024), 131_072);
         assert!(compute("0").is_err() && compute("NaN").is_err() && compute("x").is_err());
     }
 }

@@ -173,6 +173,7 @@ fn replay(args: &SimRunArgs, seed: u64) -> String {
     }
     add("--delays", args.delays.unwrap_or(DELAYS).to_string());
     add("--seed", seed.to_string());
+    words.extend(args.phantom.map(|limit| format!("--phantom={limit}")));
     words.push("--".to_owned());
     words.extend(args.program.iter().map(|word| quoted(word)));
     words.join(" ")
@@ -205,10 +206,12 @@ mod tests {
     #[test]
     fn the_replay_has_all_that_a_run_depends_on() {
         let more = ["--nodes", "2", "--kill-rank", "1@5", "--kill-rail", "0.1@2.5"];
-        let args = args(&[&more[..], &["--set", "rail.gap_in=1.5", "--delays", "7"]].concat());
+        let args = args(
+            &[&more[..], &["--set", "rail.gap_in=1.5", "--delays", "7", "--phantom"]].concat(),
+        );
         let text = replay(&args, 9);
         let expected = "weft sim run --machine ndr --ranks 3 --nodes 2 --set rail.gap_in=1.5 \
-                        --kill-rank 1@5 --kill-rail 0.1@2.5 --delays 7 --seed 9 -- './a b' 'x'\\''y'";
+                        --kill-rank 1@5 --kill-rail 0.1@2.5 --delays 7 --seed 9 --phantom=usual -- './a b' 'x'\\''y'";
         assert_eq!(text, expected);
     }
 

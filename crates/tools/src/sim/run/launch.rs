@@ -59,7 +59,14 @@ pub fn launch(args: &SimRunArgs, launching: Launching<'_>) -> Result<EndedRun, S
         launcher.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     }
     let compute = compute_time(args);
-    let job = SimJob { machine: &machine, options, compute, arrows, progress: &mut progress };
+    let job = SimJob {
+        machine: &machine,
+        options,
+        compute,
+        phantom: args.phantom.map(|limit| limit.bytes(args.ranks)),
+        arrows,
+        progress: &mut progress,
+    };
     match job.run(&mut launcher) {
         Ok(outcome) => {
             let code = exit_code(&outcome);

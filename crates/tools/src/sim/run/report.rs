@@ -159,6 +159,10 @@ pub struct RunReport {
     pub operations: u64,
     /// Number of bytes.
     pub bytes: u64,
+    /// Number of bytes that writes and reads have copied between ranks.
+    pub copied_bytes: u64,
+    /// Number of bytes of phantom payloads that were not copied (`--phantom`).
+    pub phantom_bytes: u64,
     /// True if the run was too long for a critical path.
     pub is_cut: bool,
     /// Times by function, in descending order.
@@ -207,6 +211,8 @@ impl RunReport {
             turns: outcome.turns,
             operations: account.pairs.values().map(|pair| pair.operations).sum(),
             bytes: account.pairs.values().map(|pair| pair.bytes).sum(),
+            copied_bytes: outcome.copied.copied,
+            phantom_bytes: outcome.copied.spared,
             is_cut: account.record.is_cut,
             functions: function_rows(account, names),
             ranks,
@@ -359,7 +365,7 @@ pub mod tests {
     pub fn outcome(rounds: u64) -> (RunReport, SimJobOutcome) {
         use std::os::unix::process::ExitStatusExt;
         use weft_fabric_sim::{Arrow, RunCounts, Travel};
-        use weft_sim_job::{SegmentKind, WaitCause};
+        use weft_sim_job::{CopiedBytes, SegmentKind, WaitCause};
         let mut account = account();
         let mut arrows = Vec::new();
         for round in 0..rounds {
@@ -384,6 +390,7 @@ pub mod tests {
             arrows,
             names: vec!["MPI_Send".to_owned(), "MPI_Recv".to_owned()],
             turns: 1,
+            copied: CopiedBytes { copied: 10, spared: 0 },
         };
         let args = <SimRunArgs as clap::Parser>::parse_from([
             "run",

@@ -125,7 +125,11 @@ fn traffic(report: &RunReport) -> String {
         table.row(numbers.map(|number| number.to_string()));
     }
     let (operations, bytes) = (report.operations, report.bytes);
-    table.text(&format!("traffic: {operations} operations, {bytes} bytes; busiest pairs"))
+    let phantom = match report.phantom_bytes {
+        0 => String::new(),
+        spared => format!(", {spared} of them not copied"),
+    };
+    table.text(&format!("traffic: {operations} operations, {bytes} bytes{phantom}; busiest pairs"))
 }
 
 fn sizes(report: &RunReport) -> String {
