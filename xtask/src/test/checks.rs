@@ -36,7 +36,7 @@ pub fn loom(tally: &mut Tally) -> Result<(), String> {
     let mut command = cargo();
     command
         .args(["test", "--release", "-p", "weft-fabric", "-p", "weft-intranode"])
-        .args(["-p", "weft-fabric-shm", "-p", "weft-rma", "--lib", "loom"])
+        .args(["-p", "weft-fabric-shm", "-p", "weft-collective", "-p", "weft-rma", "--lib", "loom"])
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", crate::root().join("target/loom"));
     let output = tools::captured(&mut command)?;
