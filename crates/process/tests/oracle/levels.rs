@@ -143,14 +143,30 @@ fn levels_on_shared_memory() {
     }
 }
 
-/// Returns the virtual time of one small call of `operation` on the first `ranks` ranks, which all begin at once. The ranks choose the
-/// algorithm as the library does.
+/// A call whose time is of interest: `count` elements by the algorithm `name`, or by the library's choice.
+struct TimedCall {
+    ranks: usize,
+    operation: CollectiveKind,
+    count: usize,
+    name: &'static str,
+}
+
+/// Returns the virtual time of one small call of `operation` on the first `ranks` ranks. The ranks choose the algorithm as the
+/// library does.
 fn time(machine: &Rc<Machine>, ranks: usize, operation: CollectiveKind) -> Picoseconds {
+    time_of(machine, TimedCall { ranks, operation, count: 1, name: "auto" })
+}
+
+/// Returns the virtual time of a call that all ranks begin at once.
+fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
+    let TimedCall { ranks, operation, count, name } = timed;
     let algorithm = operation.algorithms().next().expect("an algorithm");
-    let form = form(1, Op::Sum, false, false, false);
+    let form = form(count, Op::Sum, false, false, false);
     let call = calls::of(algorithm, ranks, &[form])[0];
     let map = Rc::new(installed_maps::load(installed_maps::TOGETHER).expect("a map"));
-    let selection = Rc::new(Selection::by(map));
+    let mut selection = Selection::by(map);
+    selection.ask_for(operation, name).expect("an algorithm");
+    let selection = Rc::new(selection);
     let outcome = run(machine, SimOptions::new(ranks), |sim| {
         let engine =
             Engine::new(boxed(sim.clone()), WaitPolicy::new(true), ProtocolLimits::default());
@@ -194,5 +210,21 @@ fn small_calls_grow_no_faster_than_the_levels() {
             let growth = pair[1] as f64 / pair[0] as f64;
             assert!(growth <= most, "{operation}, {few} to {many} ranks: {growth} for {most}");
         }
+    }
+}
+
+/// Scans of long payloads take the levels, which are faster than a chain of all ranks by more than ten times.
+#[test]
+fn long_scans_choose_the_fastest() {
+    let machine = machine("epyc9654");
+    let time = |name| {
+        let timed = TimedCall { ranks: 192, operation: CollectiveKind::Scan, count: 4096, name };
+        time_of(&machine, timed) as f64
+    };
+    let chosen = time("auto");
+    for name in ["LEVELS", "MPI-CHAIN", "MPI-RECURSIVE-DOUBLING"] {
+        let other = time(name);
+        println!("{name}: {other} ps, chosen: {chosen} ps");
+        assert!(chosen <= 1.3 * other, "{name}: {other} ps, chosen: {chosen} ps");
     }
 }
