@@ -308,5 +308,5 @@ impl TrialAgreement<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests;

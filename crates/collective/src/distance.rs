@@ -45,7 +45,7 @@ impl DistanceWord {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

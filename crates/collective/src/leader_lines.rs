@@ -10,10 +10,18 @@
 //! the same time, and no atomic operation passes a line from rank to rank. Rank 0 may do other work between the two halves, such
 //! as the same operation with the leaders of other groups.
 //!
-//! Operation k uses the places of parity k mod 2. A rank writes for operation k + 2 only after rank 0 has released it from k + 1,
-//! so after rank 0 has read the data of k. Rank 0 writes a result for k + 2 only after the rank has given its data for k + 2, so
-//! after it has left k. So no data are overwritten before they are read. As with the release-gather area ([`crate::ReleaseGather`]),
-//! operations queue.
+//! Contract.
+//! - A rank gives, and then waits for the result. Rank 0 takes the data of all ranks, and then releases them. All ranks call the
+//!   operations in the same order.
+//! - Data are in a place before its flag counts up to the number of the operation, and are read after that.
+//! - Operation k uses the places of parity k mod 2. A rank writes for operation k + 2 only after rank 0 has released it from k + 1, so
+//!   after rank 0 has read the data of k. Rank 0 writes a result for k + 2 only after the rank has given its data for k + 2, so after
+//!   it has left k. So no data are overwritten before they are read.
+//!
+//! As with the release-gather area ([`crate::ReleaseGather`]), operations queue.
+
+#[cfg(all(test, loom))]
+mod models;
 
 use crate::CommView;
 use crate::address_exchange::Exchanged;
@@ -63,6 +71,29 @@ impl<F: Fabric> Drop for Lines<F> {
     }
 }
 
+/// Places of one operation.
+#[derive(Clone, Copy)]
+struct OperationPlaces {
+    /// Number of the operation, from 1 on.
+    number: u64,
+}
+
+impl OperationPlaces {
+    fn parity(self) -> usize {
+        (self.number % 2) as usize
+    }
+
+    /// Returns the place at rank 0 for the data of `rank`, one of `size` ranks.
+    fn of_data(self, rank: usize, size: usize) -> usize {
+        self.parity() * size + rank
+    }
+
+    /// Returns the place at each other rank for the result.
+    fn of_result(self) -> usize {
+        self.parity()
+    }
+}
+
 /// Returns the number of places with one parity at `rank`.
 fn places(rank: usize, size: usize) -> usize {
     if rank == 0 { size } else { 1 }
@@ -98,8 +129,7 @@ async fn make<F: Fabric>(link: &CommView<F>) -> Result<Option<Lines<F>>, Fault> 
 pub(crate) struct LinesSession<'l, F: Fabric> {
     link: &'l CommView<F>,
     lines: &'l Lines<F>,
-    /// Number of the operation, from 1 on.
-    number: u64,
+    places: OperationPlaces,
     _turn: OperationTicket<'l, F>,
 }
 
@@ -117,20 +147,17 @@ impl<F: Fabric> LeaderLines<F> {
                 self.made.get_or_init(|| made)
             }
         };
-        let session = |lines| LinesSession { link, lines, number, _turn: turn };
+        let places = OperationPlaces { number };
+        let session = |lines| LinesSession { link, lines, places, _turn: turn };
         Ok(made.as_deref().map(session))
     }
 }
 
 impl<F: Fabric> LinesSession<'_, F> {
-    fn parity(&self) -> usize {
-        (self.number % 2) as usize
-    }
-
     /// Writes `data` and the flag to the place `place` of `rank`.
     fn put(&self, rank: usize, place: usize, data: Sge) -> Result<(), Fault> {
         let at = self.lines.ranks[rank].offset((place * PLACE) as u64);
-        let flag = RemoteFlag { at, waking: true }.with(self.number);
+        let flag = RemoteFlag { at, waking: true }.with(self.places.number);
         let (peer, to) = (self.link.members[rank] as usize, at.offset(FLAG as u64));
         self.lines
             .posted
@@ -139,32 +166,32 @@ impl<F: Fabric> LinesSession<'_, F> {
 
     /// Waits until the data of a place of this rank have arrived, and returns them. They stay until the next operation.
     async fn wait(&self, place: usize, len: usize) -> Result<Sge, Fault> {
-        self.lines.endpoint.until(self.lines.flags[place].local, self.number).await?;
+        self.lines.endpoint.until(self.lines.flags[place].local, self.places.number).await?;
         Ok(self.lines.mine.local.part(place * PLACE + FLAG, len))
     }
 
     /// Puts `data` down for rank 0. Called by all other ranks.
     pub async fn give(&self, data: Sge) -> Result<(), Fault> {
-        self.put(0, self.parity() * self.link.size() + self.link.rank, data)?;
+        self.put(0, self.places.of_data(self.link.rank, self.link.size()), data)?;
         self.lines.posted.all_done().await
     }
 
     /// Waits for `len` bytes that `rank` gives. Called by rank 0.
     pub async fn take(&self, rank: usize, len: usize) -> Result<Sge, Fault> {
-        self.wait(self.parity() * self.link.size() + rank, len).await
+        self.wait(self.places.of_data(rank, self.link.size()), len).await
     }
 
     /// Puts `result` down for all other ranks, which ends the operation. Called by rank 0.
     pub async fn release(&self, result: Sge) -> Result<(), Fault> {
         for rank in 1..self.link.size() {
-            self.put(rank, self.parity(), result)?;
+            self.put(rank, self.places.of_result(), result)?;
         }
         self.lines.posted.all_done().await
     }
 
     /// Waits for the result, and copies it. Called by all other ranks.
     pub async fn receive(&self, result: Sge) -> Result<(), Fault> {
-        let found = self.wait(self.parity(), result.len()).await?;
+        let found = self.wait(self.places.of_result(), result.len()).await?;
         result.copy_from(found);
         Ok(())
     }

@@ -227,7 +227,7 @@ impl NotifyTarget {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use weft_bootstrap::SingleProcess;

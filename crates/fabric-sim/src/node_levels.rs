@@ -6,6 +6,10 @@
 //! ```
 //! A line waits for nothing but other atomic operations on it, which pass it from processor to processor. Longer transfers wait for
 //! the limits of all groups that they cross, in the order of their beginnings.
+//!
+//! The processor that posts a longer write or read does the copy itself, by loads and stores, so that its copies follow each other. Its
+//! clock passes the time of the copy at the post, and a delay by limits when the copy begins, before its next poll. A message is no
+//! such copy: sender and receiver pay for theirs as on every machine.
 
 use crate::machine::{LevelName, Machine};
 use crate::units::{Picoseconds, Rate};
@@ -38,9 +42,20 @@ struct LineState {
     holder: usize,
 }
 
+/// Beginning and end of a transfer.
+#[derive(Debug, Clone, Copy)]
+pub struct CarriedSpan {
+    /// Time from which no limit delays the transfer.
+    pub begin: Picoseconds,
+    /// Time at which the last byte arrives.
+    pub end: Picoseconds,
+}
+
 /// Groups of all nodes, and the lines of atomic operations.
 pub struct NodeLevels {
     per_node: usize,
+    /// By rank, the time by which limits have delayed the rank's copies since its last poll began.
+    delays: Vec<Picoseconds>,
     levels: Vec<LevelPath>,
     /// By level, the groups of all nodes.
     groups: Vec<Vec<ProcessorGroupState>>,
@@ -66,7 +81,8 @@ impl NodeLevels {
             vec![ProcessorGroupState::default(); nodes * per_node.div_ceil(level.processors)]
         });
         let groups = groups.collect();
-        let state = NodeLevels { per_node, groups, levels, lines: HashMap::new() };
+        let delays = vec![0; nodes * per_node];
+        let state = NodeLevels { per_node, delays, groups, levels, lines: HashMap::new() };
         (!state.levels.is_empty()).then(|| Box::new(state))
     }
 
@@ -105,26 +121,50 @@ impl NodeLevels {
         self.level(me, peer).map_or(0, |level| self.levels[level].rewrite)
     }
 
-    /// Moves `bytes` bytes from the caches of `from` to those of `to`, from `at` on. Returns the time at which the last byte arrives.
-    pub fn carry(&mut self, from: usize, to: usize, at: Picoseconds, bytes: usize) -> Picoseconds {
-        let Some(level) = self.level(from, to) else { return at };
-        let LevelPath { line, copy, within, .. } = self.levels[level];
+    /// Returns the time for which a processor is busy that copies `bytes` bytes between its caches and those of another one, if no
+    /// other transfer is in the way. A short transfer is a line that the processor does not wait for.
+    pub fn copying(&self, a: usize, b: usize, bytes: usize) -> Picoseconds {
+        let Some(level) = self.level(a, b).filter(|_| bytes > LINE) else { return 0 };
+        let LevelPath { copy, within, .. } = self.levels[level];
+        let below = self.levels[..level].iter().map(|level| level.out.time(bytes));
+        below.fold(copy.time(bytes).max(within.time(bytes)), Picoseconds::max)
+    }
+
+    /// Moves `bytes` bytes from the caches of `from` to those of `to`, from `at` on.
+    pub fn carry(&mut self, from: usize, to: usize, at: Picoseconds, bytes: usize) -> CarriedSpan {
+        let Some(level) = self.level(from, to) else { return CarriedSpan { begin: at, end: at } };
+        let LevelPath { line, within, .. } = self.levels[level];
         if bytes <= LINE {
-            return at + line;
+            return CarriedSpan { begin: at, end: at + line };
         }
-        let mut start = at.max(self.group(level, from).within);
-        let mut time = copy.time(bytes).max(within.time(bytes));
+        let time = self.copying(from, to, bytes);
+        let mut begin = at.max(self.group(level, from).within);
         for below in 0..level {
-            time = time.max(self.levels[below].out.time(bytes));
-            start = start.max(self.group(below, from).out).max(self.group(below, to).into);
+            begin = begin.max(self.group(below, from).out).max(self.group(below, to).into);
         }
-        self.group(level, from).within = start + within.time(bytes);
+        self.group(level, from).within = begin + within.time(bytes);
         for below in 0..level {
-            let busy = start + self.levels[below].out.time(bytes);
+            let busy = begin + self.levels[below].out.time(bytes);
             self.group(below, from).out = busy;
             self.group(below, to).into = busy;
         }
-        start + line + time
+        CarriedSpan { begin, end: begin + line + time }
+    }
+
+    /// Returns the time by which limits have delayed the copies of `rank` since its last poll began, and so all that it has posted
+    /// after them.
+    pub fn delay(&self, rank: usize) -> Picoseconds {
+        self.delays[rank]
+    }
+
+    /// Delays what `rank` has posted after a copy.
+    pub fn add_delay(&mut self, rank: usize, time: Picoseconds) {
+        self.delays[rank] += time;
+    }
+
+    /// Begins a poll of `rank`, whose clock has passed all delays.
+    pub fn begin_poll(&mut self, rank: usize) {
+        self.delays[rank] = 0;
     }
 
     /// Passes the line of the word at `target`, which `owner` has allocated, to `rank` for an atomic operation. Returns the time at

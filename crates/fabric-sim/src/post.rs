@@ -25,6 +25,17 @@ impl WorldState {
             _ => price,
         }
     }
+
+    /// Lets the time pass for which `me` copies `bytes` bytes to or from `peer` itself. On other nodes, and on machines without
+    /// levels, somebody else moves them.
+    fn spend_copying(&mut self, me: usize, peer: usize, bytes: usize) {
+        if let Some(levels) = &self.levels
+            && self.is_local(me, peer)
+        {
+            let time = levels.copying(me, peer, bytes);
+            self.spend(me, time, Activity::Copy);
+        }
+    }
 }
 
 impl Sim {
@@ -74,6 +85,7 @@ impl Sim {
         } else {
             state.launch_over(rail, at, me, peer, wire, price.latency, action)
         };
+        state.spend_copying(me, peer, wire);
         if let (Some(rail), Some(flight)) = (rail, flight) {
             state.behind.posted((me as u32, peer as u32, rail as u8), flight);
         }
@@ -93,7 +105,9 @@ impl Sim {
         state.spend(self.rank(), price.overhead, Activity::Post);
         let at = state.ranks[self.rank()].clock;
         let request = FlightAction::ReadRequest { dst, src, done };
+        let len = dst.len();
         state.launch_over(rail, at, self.rank(), peer, 0, price.latency / 2, request);
+        state.spend_copying(self.rank(), peer, len);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Start and end of flights: posts, launches over ports and buses, and the next event.
 
 use crate::in_flight::{FlightAction, NO_RAIL, SimFlight};
+use crate::node_levels::CarriedSpan;
 use crate::processes::RankProcesses;
 use crate::units::Picoseconds;
 use crate::world::{POLLS, WorldState};
@@ -241,8 +242,12 @@ impl WorldState {
         let mut tail = match self.flights[number].action {
             // A load is one transfer, from the owner to the reader.
             FlightAction::ReadRequest { .. } => now,
-            FlightAction::AtomicRequest { target, .. } => levels.take_line(to, target, from, now),
-            _ => levels.carry(from, to, now, bytes),
+            FlightAction::AtomicRequest { target, .. } => {
+                levels.take_line(to, target, from, now + levels.delay(from))
+            }
+            FlightAction::ReadReply { .. } => self.copy_within_node(to, number),
+            FlightAction::Write { .. } => self.copy_within_node(from, number),
+            _ => levels.carry(from, to, now + levels.delay(from), bytes).end,
         };
         if self.options.jitter.0 > 0 || self.options.chaos.is_some() {
             tail = self.unsteady(tail);
@@ -255,6 +260,18 @@ impl WorldState {
             tail = self.behind.tail(path, &self.flights[number].action, tail);
         }
         self.queue.push(tail, number);
+    }
+
+    /// Lets the processor of `copier` do the copy of a flight. If limits delay the copy, they delay the rank. Returns the time at which
+    /// the last byte arrives.
+    fn copy_within_node(&mut self, copier: usize, number: u32) -> Picoseconds {
+        let SimFlight { from, to, bytes, .. } = self.flights[number];
+        let Some(levels) = self.levels.as_deref_mut() else { return self.now };
+        let at = self.now + levels.delay(copier);
+        let CarriedSpan { begin, end } = levels.carry(from as usize, to as usize, at, bytes);
+        levels.add_delay(copier, begin - at);
+        self.delay(copier, begin - at);
+        end
     }
 
     /// Lets a flight leave if it is the first at its port, and if port and bus are free. Otherwise the flight waits.

@@ -214,6 +214,16 @@ impl WorldState {
         }
     }
 
+    /// Lets time pass for `rank` between two polls. A rank with threads waits in its threads, and is not delayed.
+    pub fn delay(&mut self, rank: usize, time: Picoseconds) {
+        if self.ranks[rank].hosted {
+            return;
+        }
+        self.spend(rank, time, Activity::Copy);
+        let state = &mut self.ranks[rank];
+        state.idle_from = state.clock;
+    }
+
     /// Schedules a poll of `rank` at time `at`, unless an earlier poll is scheduled.
     #[inline]
     pub fn schedule(&mut self, rank: usize, at: Picoseconds) {
@@ -257,13 +267,17 @@ impl WorldState {
             state.poll_at = NEVER;
             let idle_from = state.idle_from;
             self.counts.polls += 1;
+            if let Some(levels) = &mut self.levels {
+                levels.begin_poll(rank);
+            }
             if state.hosted {
                 return Some((rank, true));
             }
             state.clock = state.clock.max(now);
             if let Some(trace) = &mut self.trace {
                 let activity = Activity::Wait;
-                trace.span(BusySpan { rank: rank as u32, activity, start: idle_from, end: now });
+                let end = now.max(idle_from);
+                trace.span(BusySpan { rank: rank as u32, activity, start: idle_from, end });
             }
             return Some((rank, false));
         }

@@ -36,8 +36,8 @@ pub fn loom(tally: &mut Tally) -> Result<(), String> {
     let mut command = cargo();
     command
         .args(["test", "--release", "-p", "weft-fabric", "-p", "weft-intranode"])
-        .args(["-p", "weft-fabric-shm", "-p", "weft-rma", "-p", "weft-fabric-sim-client"])
-        .args(["--lib", "loom"])
+        .args(["-p", "weft-fabric-shm", "-p", "weft-collective", "-p", "weft-rma"])
+        .args(["-p", "weft-fabric-sim-client", "--lib", "loom"])
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", crate::root().join("target/loom"));
     let output = tools::captured(&mut command)?;

@@ -96,7 +96,7 @@ impl StepCases {
 struct StepPlan {
     before: Option<CompositionStep>,
     between: CompositionStep,
-    after: Option<CompositionStep>,
+    after: [Option<CompositionStep>; 2],
     to_root: f64,
 }
 
@@ -130,7 +130,7 @@ impl Selection {
             }
             None => all.steps.push(between),
         }
-        all.steps.extend(after);
+        all.steps.extend(after.into_iter().flatten());
         Some(all)
     }
 
@@ -141,23 +141,31 @@ impl Selection {
         case: &SelectionKey,
         model: &CopyModel,
     ) -> Option<StepPlan> {
-        use CollectiveKind::{Allreduce, Barrier, Bcast, Reduce};
+        use CollectiveKind::{Allreduce, Barrier, Bcast, Exscan, Reduce, Scan};
         let cases = StepCases::of(case)?;
         let group = |operation| self.step(&cases, operation, StepRanks::Group, case.bytes, model);
         let around = self.around(operation, &cases.group, model).map(|around| {
             let AroundChoice { choice, time } = around;
             CompositionStep { operation, choice, time: Some(time), ..group(operation) }
         });
-        let between = self.step(&cases, operation, StepRanks::Leaders, case.bytes, model);
+        let among_leaders = match operation {
+            Scan => Exscan,
+            _ => operation,
+        };
+        let between = self.step(&cases, among_leaders, StepRanks::Leaders, case.bytes, model);
         // The root is rarely the leader of its group.
         let runs = 1.0 - 1.0 / cases.group.ranks as f64;
         let costs = CallCosts::of(&cases.group, model);
         let (before, after) = match operation {
-            Barrier | Allreduce if around.is_some() => (around?, None),
-            Barrier => (group(Barrier), Some(group(Barrier))),
-            Bcast => (CompositionStep { runs, ..group(Bcast) }, Some(group(Bcast))),
-            Reduce => (group(Reduce), None),
-            Allreduce => (group(Reduce), Some(group(Bcast))),
+            Barrier | Allreduce if around.is_some() => (around?, [None, None]),
+            Barrier => (group(Barrier), [Some(group(Barrier)), None]),
+            Bcast => (CompositionStep { runs, ..group(Bcast) }, [Some(group(Bcast)), None]),
+            Reduce => (group(Reduce), [None, None]),
+            Allreduce => (group(Reduce), [Some(group(Bcast)), None]),
+            // All lower groups come first in the order of ranks.
+            Scan | Exscan if case.site.levels.first()?.contiguous => {
+                (group(Reduce), [Some(group(Bcast)), Some(group(operation))])
+            }
             _ => return None,
         };
         let to_root = match operation {
@@ -202,7 +210,7 @@ impl Selection {
         Some(StepPlan {
             before: Some(group(ReduceScatter, case.bytes)),
             between: self.step(&cases, Allreduce, StepRanks::Column, slice, model),
-            after: Some(group(Allgather, slice)),
+            after: [Some(group(Allgather, slice)), None],
             to_root: 0.0,
         })
     }

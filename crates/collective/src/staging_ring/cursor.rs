@@ -47,7 +47,7 @@ pub(super) fn rotation(len: usize, readers: ReaderCount) -> usize {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::super::{CHUNK, STEP};
     use super::*;

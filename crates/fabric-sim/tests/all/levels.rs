@@ -103,6 +103,65 @@ fn a_group_s_link_is_shared() {
     }
 }
 
+/// The root of a broadcast copies to one rank after the other, and a rank that gathers reads from one after the other.
+#[test]
+fn the_processor_that_posts_copies_itself() {
+    const BYTES: usize = 1 << 20;
+    #[derive(Clone, Copy)]
+    enum Copying {
+        Writes,
+        Reads,
+    }
+    let busy = |what: Copying, peers: usize| {
+        let ends = times(BYTES, move |sim, _, all| async move {
+            if sim.rank() == 0 {
+                let done = sim.counters().allocate();
+                for peer in 1..=peers {
+                    let (at, memory) = (all.borrow()[8 * peer], Sge::phantom(BYTES));
+                    match what {
+                        Copying::Writes => {
+                            sim.write(8 * peer, &RemoteWrite::new(memory, at, Some(done)))
+                        }
+                        Copying::Reads => {
+                            sim.read(8 * peer, &RemoteRead::new(memory, at, Some(done)))
+                        }
+                    }
+                    .unwrap();
+                }
+                let posted = sim.clock();
+                until(&sim, done, peers as u64).await.unwrap();
+                assert!(sim.clock() - posted < 200_000, "the copies end with their posts");
+            }
+            sim.clock()
+        });
+        ends[0] as f64
+    };
+    for what in [Copying::Writes, Copying::Reads] {
+        // All peers are in the root's socket, where one copy takes as long as another.
+        let ratio = busy(what, 11) / busy(what, 1);
+        assert!((ratio - 11.0).abs() < 0.05, "eleven copies take {ratio} times as long as one");
+    }
+}
+
+/// A limit of a group delays the processors that copy through it, too.
+#[test]
+fn limits_delay_the_processors_that_copy() {
+    const BYTES: usize = 1 << 20;
+    let ends = times(BYTES, |sim, _, all| async move {
+        let me = sim.rank();
+        if me < 96 {
+            let at = all.borrow()[me + 96];
+            sim.write(me + 96, &RemoteWrite::new(Sge::phantom(BYTES), at, None)).unwrap();
+            sim.catch_up().await;
+        }
+        sim.clock()
+    });
+    let megabytes = BYTES as f64 / 1e6;
+    let (alone, last) = (megabytes / 5000.0 * 1e6, 95.0 * megabytes / 32000.0 * 1e6);
+    let found = *ends[..96].iter().max().unwrap() as f64 / 1e6;
+    assert!((found - alone - last).abs() < 2.0, "{found} us, {alone} alone and {last} of others");
+}
+
 #[test]
 fn ranks_know_their_groups() {
     run(&machine(), SimOptions::new(192), |sim: Sim| async move {

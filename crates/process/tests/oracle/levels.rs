@@ -143,14 +143,30 @@ fn levels_on_shared_memory() {
     }
 }
 
-/// Returns the virtual time of one small call of `operation` on the first `ranks` ranks, which all begin at once. The ranks choose the
-/// algorithm as the library does.
+/// A call whose time is of interest: `count` elements by the algorithm `name`, or by the library's choice.
+struct TimedCall {
+    ranks: usize,
+    operation: CollectiveKind,
+    count: usize,
+    name: &'static str,
+}
+
+/// Returns the virtual time of one small call of `operation` on the first `ranks` ranks. The ranks choose the algorithm as the
+/// library does.
 fn time(machine: &Rc<Machine>, ranks: usize, operation: CollectiveKind) -> Picoseconds {
+    time_of(machine, TimedCall { ranks, operation, count: 1, name: "auto" })
+}
+
+/// Returns the virtual time of a call that all ranks begin at once.
+fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
+    let TimedCall { ranks, operation, count, name } = timed;
     let algorithm = operation.algorithms().next().expect("an algorithm");
-    let form = form(1, Op::Sum, false, false, false);
+    let form = form(count, Op::Sum, false, false, false);
     let call = calls::of(algorithm, ranks, &[form])[0];
     let map = Rc::new(installed_maps::load(installed_maps::TOGETHER).expect("a map"));
-    let selection = Rc::new(Selection::by(map));
+    let mut selection = Selection::by(map);
+    selection.ask_for(operation, name).expect("an algorithm");
+    let selection = Rc::new(selection);
     let outcome = run(machine, SimOptions::new(ranks), |sim| {
         let engine =
             Engine::new(boxed(sim.clone()), WaitPolicy::new(true), ProtocolLimits::default());
@@ -172,27 +188,65 @@ fn time(machine: &Rc<Machine>, ranks: usize, operation: CollectiveKind) -> Picos
     times.into_iter().flatten().max().expect("a time")
 }
 
-/// From one level of the machine to the next, the time of a small call grows no more than the time of a cache line that goes through
-/// all levels, one after the other. Only an allgather has more data among more ranks, by which its time may grow.
+/// Returns the factor by which the time of a small call may grow between two levels of the machine. A single payload goes through
+/// all levels, one after the other. With a block for each rank, time may grow as the blocks. If every rank has a block for every
+/// rank, or if data go from rank to rank, the lines of the farther level cost more, too.
+fn most_growth(operation: CollectiveKind, [near, far]: [MachineLevel; 2]) -> f64 {
+    use CollectiveKind::{
+        Allreduce, Alltoall, Barrier, Bcast, Exscan, Reduce, ReduceScatter, Scan,
+    };
+    let ratio = |of: fn(&MachineLevel) -> f64| of(&far) / of(&near);
+    let (through, ranks) = (ratio(|level| level.through as f64), ratio(|level| level.ranks as f64));
+    match operation {
+        Barrier | Bcast | Reduce | Allreduce => through,
+        Alltoall | ReduceScatter | Scan | Exscan => ranks * ratio(|level| level.line as f64),
+        _ => through.max(ranks),
+    }
+}
+
+/// A level of a machine: its ranks, its line, and the time of a line that goes through all levels up to it.
+#[derive(Debug, Clone, Copy)]
+struct MachineLevel {
+    ranks: usize,
+    line: Picoseconds,
+    through: Picoseconds,
+}
+
+/// From one level of the machine to the next, no small call grows faster than its tree is deep, or than its blocks are many. Of
+/// alltoallv nothing is said: no rank knows all lengths, so that no algorithm with levels serves it.
 #[test]
 fn small_calls_grow_no_faster_than_the_levels() {
-    use CollectiveKind::{Allgather, Allreduce, Barrier, Bcast, Reduce};
     let machine = machine("epyc9654");
     let mut through = 0;
     let levels = machine.level.iter().map(|level| {
         through += level.line.0;
-        (level.processors.0, through)
+        MachineLevel { ranks: level.processors.0, line: level.line.0, through }
     });
-    let levels: Vec<(usize, Picoseconds)> = levels.collect();
-    for operation in [Barrier, Bcast, Reduce, Allreduce, Allgather] {
-        let times: Vec<_> = levels.iter().map(|&(n, _)| time(&machine, n, operation)).collect();
+    let levels: Vec<MachineLevel> = levels.collect();
+    for operation in CollectiveKind::ALL.into_iter().filter(|&o| o != CollectiveKind::Alltoallv) {
+        let times: Vec<_> =
+            levels.iter().map(|level| time(&machine, level.ranks, operation)).collect();
         println!("{operation}: {times:?} ps on {levels:?}");
         for (at, pair) in times.windows(2).enumerate() {
-            let [(few, near), (many, far)] = [levels[at], levels[at + 1]];
-            let data = if operation == Allgather { many as f64 / few as f64 } else { 1.0 };
-            let most = (far as f64 / near as f64).max(data);
-            let growth = pair[1] as f64 / pair[0] as f64;
-            assert!(growth <= most, "{operation}, {few} to {many} ranks: {growth} for {most}");
+            let between = [levels[at], levels[at + 1]];
+            let (growth, most) = (pair[1] as f64 / pair[0] as f64, most_growth(operation, between));
+            assert!(growth <= most, "{operation}, {between:?}: {growth} for {most}");
         }
+    }
+}
+
+/// Scans of long payloads take the levels, which are faster than a chain of all ranks by more than ten times.
+#[test]
+fn long_scans_choose_the_fastest() {
+    let machine = machine("epyc9654");
+    let time = |name| {
+        let timed = TimedCall { ranks: 192, operation: CollectiveKind::Scan, count: 4096, name };
+        time_of(&machine, timed) as f64
+    };
+    let chosen = time("auto");
+    for name in ["LEVELS", "MPI-CHAIN", "MPI-RECURSIVE-DOUBLING"] {
+        let other = time(name);
+        println!("{name}: {other} ps, chosen: {chosen} ps");
+        assert!(chosen <= 1.3 * other, "{name}: {other} ps, chosen: {chosen} ps");
     }
 }
