@@ -165,6 +165,15 @@ fn inter_mismatch(records: &[CollectiveRecord]) -> Option<[CollectiveRecord; 2]>
 fn rooted_mismatch(records: &[CollectiveRecord]) -> Option<[CollectiveRecord; 2]> {
     let first = records.first()?;
     let second = records.iter().find(|record| record.group != first.group)?;
+    // If no rank names a process as the root, the library refuses the call on each rank, and names the argument.
+    let others = |own: u32| records.iter().filter(|record| record.group != own).count();
+    let is_refused = |r: &CollectiveRecord| match r.root {
+        MPI_ROOT | MPI_PROC_NULL => false,
+        root => root < 0 || root as usize >= others(r.group),
+    };
+    if records.iter().all(is_refused) {
+        return None;
+    }
     let roots: Vec<_> = records.iter().filter(|record| record.root == MPI_ROOT).collect();
     let root = match roots[..] {
         [root] => root,
@@ -287,6 +296,11 @@ mod tests {
         wrong = right;
         wrong[0].root = MPI_ROOT;
         assert_eq!(mismatch(&wrong).map(|pair| pair.map(|r| r.rank)), Some([0, 1]));
+        let refused = right.map(|record| CollectiveRecord { root: 2, ..record });
+        assert!(mismatch(&refused).is_none(), "the library refuses the call on each rank");
+        wrong = refused;
+        wrong[3].root = 1;
+        assert!(mismatch(&wrong).is_some());
     }
 
     #[test]
