@@ -234,6 +234,22 @@ static int refused(MPI_Comm on)
     return code != 0;
 }
 
+/* The assertion stays where it decides how messages travel, and MPI_Comm_get_info says so. */
+static void keeps_its_promise(int by_tag)
+{
+    MPI_Info info;
+    char value[8] = "";
+    int length = sizeof value, flag = 0;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "mpi_assert_no_any_tag", "false");
+    MPI_Comm_set_info(comm, info);
+    MPI_Info_free(&info);
+    MPI_Comm_get_info(comm, &info);
+    MPI_Info_get_string(info, "mpi_assert_no_any_tag", &length, value, &flag);
+    CHECK(flag && !strcmp(value, by_tag ? "true" : "false"), "%s", value);
+    MPI_Info_free(&info);
+}
+
 int main(int argc, char **argv)
 {
     int level;
@@ -254,6 +270,7 @@ int main(int argc, char **argv)
         MPI_Comm_free(&others[i]);
     }
     CHECK(MPI_Comm_f2c(MPI_Comm_c2f(comm)) == comm);
+    keeps_its_promise(by_tag);
     in_thread((void *)0);
     all(in_thread);
     all(mixes);

@@ -1,8 +1,8 @@
 //! Communicators (MPI 5.0, chapter 7): creation, comparison, names, freeing.
 
 use crate::arguments::{
-    comm, cut, group, intracomm, named_comm, not_null, optional_info, room_for_request, store,
-    store_new, store_text, string,
+    comm, cut, group, info, intracomm, named_comm, not_null, optional_info, room_for_request,
+    store, store_new, store_text, string,
 };
 use crate::chapters::{caching, hints};
 use crate::constants::*;
@@ -94,6 +94,17 @@ pub fn agreed_lanes(
         0 => Ok(LaneChoice::ByComm),
         _ => Ok(LaneChoice::ByTag),
     }
+}
+
+/// MPI_Comm_set_info.
+pub(crate) unsafe fn comm_set_info(handle: Comm, hints: Info) -> Result<(), Error> {
+    let (comm, mut given) = (comm(handle)?, info(hints)?);
+    // The standard lets a library ignore such a change. Messages under way have the lanes of their tags.
+    if lanes::needs_tag(&comm) {
+        given.delete(hints::NO_ANY_TAG);
+    }
+    hints::keep(&comm, &given);
+    Ok(())
 }
 
 /// Sets the inherited properties of a new communicator, and makes a handle for it. `None` becomes MPI_COMM_NULL.

@@ -9,7 +9,7 @@
 //! communicators: `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made from the communicator
 //! use the same algorithms.
 
-use crate::arguments::{comm, info, store_new};
+use crate::arguments::{comm, store_new};
 use crate::engine::CommObject;
 use crate::error::Error;
 use crate::state::state;
@@ -73,13 +73,6 @@ pub fn select(comm: &CommObject) {
         }
     }
     comm.select(Rc::new(selection));
-}
-
-/// MPI_Comm_set_info.
-pub(crate) unsafe fn comm_set_info(handle: Comm, hints: Info) -> Result<(), Error> {
-    let comm = comm(handle)?;
-    keep(&comm, &info(hints)?);
-    Ok(())
 }
 
 /// MPI_Comm_get_info.
