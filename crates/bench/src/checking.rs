@@ -9,9 +9,16 @@ use super::variants::{self, BenchVariant};
 /// Programs, each with the size of its messages, and the share of the speed without checks that the checking mode must reach.
 const ROWS: [(&str, &str, f64); 2] = [("latency", "8", 1.0 / 3.0), ("bandwidth", "1M", 0.7)];
 
+/// Option with which each message of a window has memory of its own. Receives into the same memory are an error that the mode names.
+const SEPARATE: &[&str] = &["--separate"];
+
 /// Returns a case for each row.
 pub fn cases(seconds: f64) -> Vec<BenchCase> {
-    ROWS.map(|(program, sizes, _)| BenchCase::new(program, 2, sizes.to_owned(), seconds)).to_vec()
+    let case = |(program, sizes, _): (&'static str, &str, f64)| {
+        let options = if program == "bandwidth" { SEPARATE } else { &[] };
+        BenchCase { options, ..BenchCase::new(program, 2, sizes.to_owned(), seconds) }
+    };
+    ROWS.map(case).to_vec()
 }
 
 /// Returns the column of Weft in the checking mode.

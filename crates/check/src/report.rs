@@ -2,7 +2,7 @@
 
 use crate::finding::{CheckFinding, FindingClass, Party};
 use crate::shared_reports;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -20,6 +20,8 @@ const PRINTED: u32 = 3;
 #[derive(Default)]
 pub struct Findings {
     times: HashMap<CheckFinding, u64>,
+    /// Findings that the user does not want to see.
+    suppressed: HashSet<CheckFinding>,
     /// Keys of the findings, each with the number of findings with other facts that this rank still prints. It is 0 if another rank of the
     /// host prints them.
     keys: HashMap<u64, u32>,
@@ -31,7 +33,11 @@ impl Findings {
     /// Adds a finding, and reports it if it is new. Returns false if the user does not want to see it.
     pub fn add(&mut self, class: FindingClass, parties: Vec<Party>) -> bool {
         let finding = CheckFinding { class, parties };
+        if self.suppressed.contains(&finding) {
+            return false;
+        }
         if !self.times.contains_key(&finding) && crate::suppress::is_suppressed(&finding) {
+            self.suppressed.insert(finding);
             return false;
         }
         let times = self.times.entry(finding.clone()).or_default();
