@@ -34,7 +34,7 @@ static inline void waits_clear(struct waits *w)
 }
 
 /* Microseconds an operation, on rank 0, since waits_clear: of a rank the median over batches, or the mean where that is the
- * figure, or with --warm the last batch, which alone is timed; of the ranks the mean. */
+ * figure, or with --warm the last batch, the only one that is timed; of the ranks the mean. */
 static inline double waits_us(const struct bench *b, struct waits *w)
 {
     double mine = w->operations ? w->all / (double)w->operations : 0, sum;

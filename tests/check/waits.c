@@ -2,10 +2,11 @@
 // "// waits" and "// late". The programs are correct, and "none" stands for no row.
 #include "catalogue.h"
 
-#define LATE 30000
+#define LATE 100000
 static int other(void) { return 1 - rank; }
 
 CORRECT(late_sender, 2) {  // wait: late sender
+    MPI_Barrier(world);
     if (rank == 0) MPI_Recv(ints, 4, MPI_INT, 1, 1, world, no_status);  // waits
     if (rank == 1) {
         usleep(LATE);
@@ -13,6 +14,7 @@ CORRECT(late_sender, 2) {  // wait: late sender
     }
 }
 CORRECT(late_sender_of_a_waitall, 2) {  // wait: late sender
+    MPI_Barrier(world);
     MPI_Request requests[2];
     if (rank == 0) {
         for (int i = 0; i < 2; i++) MPI_Irecv(ints + i, 1, MPI_INT, 1, i, world, &requests[i]);
@@ -24,6 +26,7 @@ CORRECT(late_sender_of_a_waitall, 2) {  // wait: late sender
     }
 }
 CORRECT(late_persistent_sender, 2) {  // wait: late sender
+    MPI_Barrier(world);
     MPI_Request request;
     if (rank == 0) {
         MPI_Recv_init(ints, 1, MPI_INT, 1, 1, world, &request);
@@ -39,6 +42,7 @@ CORRECT(late_persistent_sender, 2) {  // wait: late sender
     MPI_Request_free(&request);
 }
 CORRECT(late_sender_of_a_probe, 2) {  // wait: late sender
+    MPI_Barrier(world);
     if (rank == 0) {
         MPI_Probe(1, 1, world, no_status);
         MPI_Recv(ints, 4, MPI_INT, 1, 1, world, no_status);  // waits
@@ -48,6 +52,7 @@ CORRECT(late_sender_of_a_probe, 2) {  // wait: late sender
     }
 }
 CORRECT(late_sender_of_a_matched_probe, 2) {  // wait: late sender
+    MPI_Barrier(world);
     if (rank == 0) {
         MPI_Message message;
         MPI_Mprobe(1, 1, world, &message, no_status);
@@ -58,10 +63,12 @@ CORRECT(late_sender_of_a_matched_probe, 2) {  // wait: late sender
     }
 }
 CORRECT(late_partner_of_an_exchange, 2) {  // wait: late sender
+    MPI_Barrier(world);
     if (rank == 1) usleep(LATE);
     MPI_Sendrecv(ints, 1, MPI_INT, other(), 1, more, 1, MPI_INT, other(), 1, world, no_status);  // waits, late
 }
 CORRECT(late_receiver, 2) {  // wait: late receiver
+    MPI_Barrier(world);
     if (rank == 0) MPI_Ssend(ints, 4, MPI_INT, 1, 1, world);  // waits
     if (rank == 1) {
         usleep(LATE);
@@ -69,6 +76,7 @@ CORRECT(late_receiver, 2) {  // wait: late receiver
     }
 }
 CORRECT(late_receiver_of_a_long_message, 2) {  // wait: late receiver
+    MPI_Barrier(world);
     if (rank == 0) {
         MPI_Request request;
         MPI_Isend(large, 1 << 16, MPI_INT, 1, 1, world, &request);
@@ -79,6 +87,7 @@ CORRECT(late_receiver_of_a_long_message, 2) {  // wait: late receiver
     }
 }
 CORRECT(unexpected_message, 2) {  // wait: unexpected message
+    MPI_Barrier(world);
     if (rank == 0) MPI_Send(ints, 4, MPI_INT, 1, 1, world);  // waits
     if (rank == 1) {
         usleep(LATE);
@@ -86,10 +95,12 @@ CORRECT(unexpected_message, 2) {  // wait: unexpected message
     }
 }
 CORRECT(late_in_a_reduction, 3) {  // wait: late in a collective operation
+    MPI_Barrier(world);
     if (rank == 2) usleep(LATE);
     MPI_Allreduce(ints, more, 4, MPI_INT, MPI_SUM, world);  // waits
 }
 CORRECT(late_in_a_nonblocking_barrier, 3) {  // wait: late in a collective operation
+    MPI_Barrier(world);
     MPI_Request request;
     if (rank == 2) usleep(LATE);
     MPI_Ibarrier(world, &request);  // waits

@@ -218,6 +218,25 @@ static void loops_until_a_time(void) {
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
+// A rank computes for three seconds and tests now and then, after many tests without a result. The others wait for it.
+static void tests_between_computing(void) {
+    MPI_Request request;
+    int in, flag = 0;
+    if (rank == 0) {
+        MPI_Irecv(&in, 1, MPI_INT, 1, 3, world, &request);
+        for (int i = 0; i < 10000; i++) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        for (double end = MPI_Wtime() + 3; MPI_Wtime() < end;) {
+            for (double next = MPI_Wtime() + 0.004; MPI_Wtime() < next;) {}
+            MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+        }
+        MPI_Barrier(world);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Barrier(world);
+        if (rank == 1) MPI_Send(&rank, 1, MPI_INT, 0, 3, world);
+    }
+}
+
 // Two ranks test for a message of a rank that sends it after three seconds.
 static void loops_for_a_slow_rank(void) {
     MPI_Request request;
@@ -255,6 +274,7 @@ static const struct {
     {"signals", signals},
     {"loops", loops},
     {"loops_until_a_time", loops_until_a_time},
+    {"tests_between_computing", tests_between_computing},
     {"loops_for_a_slow_rank", loops_for_a_slow_rank},
 };
 

@@ -14,7 +14,7 @@
 //!
 //! On a communicator whose members all promised never to receive with `MPI_ANY_TAG` (`mpi_assert_no_any_tag`), the tag of a message
 //! gives its lane: messages of different tags never match the same receive, so their order is not defined. Such a communicator has a
-//! carrier in each lane, and threads that use different tags of it share no lock.
+//! carrier in each lane, and threads whose tags have different lanes share no lock.
 //!
 //! The handle of a communicator of a lane, and the handle of a request that such a call made, contain the lane. So the usual calls
 //! (`lane_calls.rs`) find everything behind the lane's lock. All other calls enter the library as usual, and take the lane's lock beside

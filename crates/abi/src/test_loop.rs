@@ -17,9 +17,11 @@ const EACH: u32 = 16;
 /// Time between two reports of a loop, in milliseconds.
 const INTERVAL: u64 = 100;
 
+/// Maximum processor time of a test in a loop that is reported, in nanoseconds. A program that takes more computes between its tests.
+const MOST_NANOS: u64 = 50_000;
+
 /// The present loop.
-static LOOP: ChapterState<Cell<TestLoop>> =
-    ChapterState::new(Cell::new(TestLoop { since_millis: 0, next_millis: 0, reports: 0 }));
+static LOOP: ChapterState<Cell<TestLoop>> = ChapterState::new(Cell::new(TestLoop::NONE));
 
 /// A loop that is reported. Times are on the clock of the reports.
 #[derive(Clone, Copy)]
@@ -30,9 +32,23 @@ struct TestLoop {
     next_millis: u64,
     /// Number of reports so far.
     reports: u32,
+    /// Number of tests, and processor time of the thread in nanoseconds, at the last report.
+    row: u32,
+    busy_nanos: u64,
 }
 
-/// Counts a test without a result, the `row`th in a row. Reports the loop from time to time if it is long.
+impl TestLoop {
+    const NONE: TestLoop =
+        TestLoop { since_millis: 0, next_millis: 0, reports: 0, row: 0, busy_nanos: 0 };
+
+    /// Notes a look at the loop after `row` tests.
+    fn at(self, row: u32) -> TestLoop {
+        TestLoop { row, busy_nanos: weft_bootstrap::thread_nanos(), ..self }
+    }
+}
+
+/// Counts a test without a result. `row` is the number of such tests since the last result. Reports the loop from time to time if it is
+/// long, and if its thread does little else.
 #[inline]
 pub fn count(row: u32) {
     if row >= LONG && row.is_multiple_of(EACH) {
@@ -59,13 +75,20 @@ fn report(row: u32) {
     let now = weft_bootstrap::clock_millis();
     let mut test_loop = LOOP.get();
     if row == LONG {
-        test_loop = TestLoop { since_millis: now, next_millis: now, reports: 0 };
+        test_loop = TestLoop { since_millis: now, next_millis: now + INTERVAL, ..TestLoop::NONE };
+        LOOP.set(test_loop.at(row));
     }
     if now < test_loop.next_millis {
         return;
     }
-    test_loop =
-        TestLoop { next_millis: now + INTERVAL, reports: test_loop.reports + 1, ..test_loop };
+    let last = test_loop;
+    test_loop = TestLoop { next_millis: now + INTERVAL, ..last }.at(row);
+    let tests = u64::from(row.wrapping_sub(last.row));
+    if test_loop.busy_nanos - last.busy_nanos > tests * MOST_NANOS {
+        // The program computes between its tests.
+        return LOOP.set(TestLoop { since_millis: now, ..test_loop });
+    }
+    test_loop.reports += 1;
     LOOP.set(test_loop);
     let progress = WaitProgress {
         moves: engine.moves(),

@@ -39,7 +39,7 @@ pub use launched_by_rank::process_status;
 pub use member::hash;
 pub use on_node::OnNode;
 pub use pmix::SETTING as PMIX_SETTING;
-pub use report::{Pending, Phase, Report, clock_millis};
+pub use report::{Pending, Phase, Report, clock_millis, thread_nanos};
 pub use single::SingleProcess;
 pub use threads::{ThreadBootstrap, threads};
 pub use ticket::{Ticket, VARIABLE};

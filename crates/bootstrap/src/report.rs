@@ -113,6 +113,12 @@ pub fn clock_millis() -> u64 {
     now.tv_sec() as u64 * 1000 + now.tv_nsec() as u64 / 1_000_000
 }
 
+/// Returns the processor time of the calling thread in nanoseconds.
+pub fn thread_nanos() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("each thread has this clock");
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
 /// Mapped shared memory. Dropping the value unmaps it.
 struct Mapping {
     start: NonNull<c_void>,

@@ -69,10 +69,12 @@ impl LastRank {
         (self.began / 1000) << LastRank::RANK_BITS | rank
     }
 
-    /// Reads the greatest word of all ranks.
-    fn of_word(word: u64) -> LastRank {
+    /// Reads the greatest word of all ranks. The word has the low bits of its microseconds, and `now` has the others.
+    fn of_word(word: u64, now: u64) -> LastRank {
         let rank = (word & ((1 << LastRank::RANK_BITS) - 1)) as i32;
-        LastRank { rank, began: (word >> LastRank::RANK_BITS) * 1000 }
+        let (low, own) = (word >> LastRank::RANK_BITS, now / 1000);
+        let age = own.wrapping_sub(low) & (u64::MAX >> LastRank::RANK_BITS);
+        LastRank { rank, began: own.saturating_sub(age) * 1000 }
     }
 }
 
@@ -88,14 +90,11 @@ struct HashWords {
     is_open: u64,
     /// 1 if this rank has accesses to windows for the other ranks.
     has_accesses: u64,
-    /// Begin of the call, see [`LastRank`], and the name of the host's clock with its complement. Only ranks whose user asks for waits
-    /// exchange them.
+    /// Begin of the call, see [`LastRank`], and the name of the host's clock with its complement. They are 0 at ranks whose user does not
+    /// ask for waits.
     last: u64,
     host: [u64; 2],
 }
-
-/// Number of words at the end that only waits need.
-const WAIT_WORDS: usize = 3;
 
 impl HashWords {
     fn of(record: &CollectiveRecord) -> HashWords {
@@ -137,8 +136,7 @@ impl ComparisonUnderWay {
         self.code = unsafe {
             if self.gathered.is_empty() {
                 let (own, all) = (&raw const self.own, &raw mut self.all);
-                let all_words = size_of::<HashWords>() / size_of::<u64>();
-                let words = if wait_clock::is_on() { all_words } else { all_words - WAIT_WORDS };
+                let words = size_of::<HashWords>() / size_of::<u64>();
                 mpi!(MPI_Iallreduce(own, all, words, MPI_UINT64_T, MPI_MAX, self.comm, request))
             } else {
                 let (own, all) = (&raw const self.record, self.gathered.as_mut_ptr());
@@ -178,7 +176,8 @@ impl ComparisonUnderWay {
     /// Returns the rank that began last, if all ranks have one clock.
     pub fn last(&self) -> Option<LastRank> {
         let has_one_clock = self.gathered.is_empty() && self.all.host[0] == !self.all.host[1];
-        (self.code == 0 && has_one_clock).then_some(LastRank::of_word(self.all.last))
+        (self.code == 0 && has_one_clock)
+            .then_some(LastRank::of_word(self.all.last, wait_clock::moment()))
     }
 
     /// Gathers the records of all ranks, after a comparison has failed. All ranks call this function.
@@ -435,7 +434,10 @@ mod tests {
         let rank = |rank, began| LastRank { rank, began };
         let all = [rank(5, 3_000_000), rank(0, 9_000_000), rank(1_000_000, 8_999_000)];
         let greatest = all.map(LastRank::word).into_iter().max().expect("three words");
-        assert_eq!(LastRank::of_word(greatest), all[1]);
-        assert_eq!(LastRank::of_word(all[2].word()), all[2]);
+        assert_eq!(LastRank::of_word(greatest, 9_500_000), all[1]);
+        assert_eq!(LastRank::of_word(all[2].word(), 9_500_000), all[2]);
+        // A host that has run for a year.
+        let year = rank(3, 31_536_000_000_000_000);
+        assert_eq!(LastRank::of_word(year.word(), year.began + 70_000), year);
     }
 }

@@ -69,7 +69,7 @@ impl BufferPoison {
     /// Plans poison for a call, and poisons its buffers if the operation begins now.
     ///
     /// # Safety
-    /// The buffers of a nonblocking call are for this operation alone.
+    /// Only this operation uses the buffers of a nonblocking call.
     pub unsafe fn begin(
         call: &CheckedCall<'_>,
         timing: Timing,
@@ -253,7 +253,7 @@ mod tests {
         let mut data = [1u32, 2, 3, 4];
         let start = data.as_mut_ptr();
         let mut poison = poison(&[MemoryRange { offset: start as i64, length: 16 }], 16);
-        // SAFETY: `data` lives, and is used by its address alone.
+        // SAFETY: `data` lives, and is used only by its address.
         unsafe {
             poison.set();
             assert_eq!([0, 3].map(|i| start.add(i).read_volatile()), [PATTERN; 2]);

@@ -7,7 +7,7 @@
 //!   receiver   the message was sent after its receiver had begun to wait    late sender, counted at once
 //!              the message was sent before its receive began                 a LateReceive, kept until MPI_Finalize
 //!   sender     at MPI_Finalize, a LateReceive whose send has waited          late receiver
-//!              one whose send has not waited                                 unexpected message
+//!              a LateReceive whose send has not                               unexpected message
 //!   all        a rank begins a collective operation after this one           late in a collective operation
 //! ```
 
@@ -201,7 +201,7 @@ struct BlockedSend {
     wait: u64,
 }
 
-/// Number of waits that are counted as those of a receive.
+/// Number of all waits that count for a late sender already.
 const COUNTED: u64 = 0;
 
 /// Waits of this process.
@@ -289,7 +289,7 @@ impl SlowLedger {
         for sent in sends {
             if self.blocked.len() == KEPT {
                 self.dropped += 1;
-                return;
+                continue;
             }
             self.blocked.insert(sent, BlockedSend { span, call, wait });
         }

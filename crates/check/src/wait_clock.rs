@@ -1,17 +1,27 @@
 //! The clock of waits, see [`crate::slow`]. Nothing reads it unless the user asks for waits.
 
+use crate::library::mpi;
+use crate::shadow::MPI_COMM_WORLD;
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+const MPI_INT: usize = 0x209;
+const MPI_MIN: usize = 0x22;
 
 /// Setting that asks for the waits.
 const SETTING: &str = "WEFT_CHECK_SLOW";
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
 
-/// Reads the setting. Returns true if the user asks for waits.
+/// Reads the setting. Returns true if it asks for waits at all processes of MPI_COMM_WORLD, which all call this function.
 pub fn begin() -> bool {
     let is_wanted = std::env::var_os(SETTING).is_some_and(|v| !v.is_empty() && v != "0");
-    IS_ON.store(is_wanted, Ordering::Relaxed);
-    is_wanted
+    let (own, mut all) = (c_int::from(is_wanted), 0 as c_int);
+    let result = &raw mut all;
+    // SAFETY: both words are local variables.
+    unsafe { mpi!(MPI_Allreduce(&raw const own, result, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD)) };
+    IS_ON.store(all != 0, Ordering::Relaxed);
+    all != 0
 }
 
 /// Returns true if the user asks for waits.

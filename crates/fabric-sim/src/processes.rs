@@ -35,7 +35,7 @@ pub trait RankProcesses {
     /// [`weft_fabric::FaultCause::System`] if the operating system refuses the access.
     fn copy(&self, to: RankMemory, from: RankMemory) -> Result<(), Fault>;
 
-    /// Returns true if a part of a write of `len` bytes need not be copied.
+    /// Returns true if a part of a write of `len` bytes need not be copied. Counts the part as spared if so.
     fn spares(&self, len: usize, part: Range<usize>) -> bool {
         let _ = (len, part);
         false

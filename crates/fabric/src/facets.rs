@@ -242,7 +242,7 @@ pub trait Simulated {
     }
 }
 
-/// Time of accesses to files in a simulation. Any thread may tell the accesses that it has made.
+/// Time of accesses to files in a simulation. Any thread may report the accesses that it has made.
 pub trait FileClock: Send + Sync {
     /// Lets the time of an access of `bytes` bytes pass, at the rank's next operation on the fabric.
     fn pass(&self, bytes: u64);

@@ -74,7 +74,7 @@ fn headline(rank: &RankReport) -> String {
         (Phase::Outside, _) => format!("not in MPI yet{process}"),
         (Phase::Running, true) => format!("computing, no wait in MPI{process}"),
         (Phase::Running, false) if status.progress.loop_reports != 0 => {
-            "tests or probes in a loop, without a result".into()
+            "has tested or probed in a loop, without a result".into()
         }
         (Phase::Running, false) => "waits in MPI".into(),
         (Phase::Finalizing, _) => "in MPI_Finalize".into(),

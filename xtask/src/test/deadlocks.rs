@@ -31,7 +31,7 @@ const CHECKED: &[(&str, &str)] = &[("WEFT_CHECK", "1")];
 /// Report of three ranks, each of which waits for the next rank.
 const CYCLE: &str = "these wait for each other: 0 -> 1 -> 2 -> 0";
 
-const KINDS: [Kind; 25] = [
+const KINDS: [Kind; 26] = [
     Kind { name: "all_receive_first", report: &["MPI_Recv", "tag 3", CYCLE], ..PLAIN },
     Kind {
         name: "all_receive_first",
@@ -72,12 +72,13 @@ const KINDS: [Kind; 25] = [
         name: "loops",
         settings: CHECKED,
         report: &[
-            "tests or probes in a loop",
+            "has tested or probed in a loop",
             "loop of tests or probes: receive from rank 1, tag 3",
         ],
         ..PLAIN
     },
     Kind { name: "loops_until_a_time", ..PLAIN },
+    Kind { name: "tests_between_computing", settings: CHECKED, ..PLAIN },
     Kind { name: "loops_for_a_slow_rank", settings: CHECKED, ..PLAIN },
 ];
 

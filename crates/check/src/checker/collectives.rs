@@ -308,6 +308,10 @@ fn judge(comparison: &mut ComparisonUnderWay) {
     if differ.is_some_and(|records| reports_mismatch(comparison, &records)) {
         end_job();
     }
+    if differ.is_some() {
+        comparison.pairs.iter_mut().for_each(|pairs| pairs.abandon());
+        return;
+    }
     let wrong = comparison.pairs.as_mut().and_then(|pairs| pairs.finish());
     if wrong.is_some_and(|wrong| reports_pair(&wrong)) {
         end_job();

@@ -28,9 +28,10 @@ pub unsafe fn run(index: usize, call: &CheckedCall<'_>) -> c_int {
     // SAFETY: the caller promises it.
     let local = with(|checker| unsafe { begin(checker, index, call) }).flatten();
     let operation = local.as_ref().map(|local| local.operation);
-    let ranges = local.as_ref().filter(|_| kind(call) == AccessKind::Get);
+    let is_poisoned = |local: &&LocalUse| local.is_free && kind(call) == AccessKind::Get;
+    let ranges = local.as_ref().filter(is_poisoned);
     let ranges = ranges.map_or(&[][..], |local| &local.ranges);
-    // SAFETY: the caller promises it. The origin's buffer is for this access alone.
+    // SAFETY: the caller promises it. `check_memory` has found no other use of a buffer that is poisoned.
     let (code, mut poison) = unsafe {
         let poison = BufferPoison::begin(call, Timing::Nonblocking, ranges);
         (forward(index, call.arguments), poison)
@@ -101,7 +102,7 @@ unsafe fn begin(checker: &mut Checker, index: usize, call: &CheckedCall<'_>) -> 
     if kind.writes() {
         note_message();
     }
-    check_memory(checker, call, &ranges);
+    let is_free = check_memory(checker, call, &ranges);
     let blocks = target_blocks(checker, call, handle, target);
     let compares_data = kind == AccessKind::Put
         && ["origin", "target"].into_iter().all(|side| is_in_order(checker, call, side));
@@ -113,6 +114,7 @@ unsafe fn begin(checker: &mut Checker, index: usize, call: &CheckedCall<'_>) -> 
         MemoryAccess::Write => 0,
     };
     let local = is_watched.then(|| LocalUse {
+        is_free,
         operation,
         function: call.function.name(),
         samples: ranges.iter().map(sample).collect(),

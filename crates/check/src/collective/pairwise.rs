@@ -100,6 +100,18 @@ impl PairExchange {
         }
     }
 
+    /// Ends the exchange without a result, because other ranks may not take part in it.
+    pub fn abandon(&mut self) {
+        let count = self.requests.len();
+        // SAFETY: the requests are ours. A request that is cancelled, or whose message has come, is complete soon.
+        unsafe {
+            for request in &mut self.requests {
+                mpi!(MPI_Cancel(&raw mut *request));
+            }
+            mpi!(MPI_Waitall(count, self.requests.as_mut_ptr(), 0));
+        }
+    }
+
     /// Waits for the records of all ranks, which have begun the operation, and returns the first parts that differ.
     pub fn finish(&mut self) -> Option<PairMismatch> {
         let (count, requests) = (self.requests.len(), self.requests.as_mut_ptr());

@@ -73,6 +73,8 @@ pub struct LocalUse {
     pub operation: u64,
     pub function: &'static str,
     pub ranges: Vec<BufferRange>,
+    /// True if no other operation used the memory when the access began.
+    pub is_free: bool,
     pub samples: Vec<u64>,
     /// Handle and variable of the request, whose completion ends the use, too.
     pub request: Option<(usize, usize)>,
