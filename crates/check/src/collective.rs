@@ -12,7 +12,7 @@
 use crate::datatype::PACKED;
 use crate::library::mpi;
 use crate::objects::ObjectHandle;
-use crate::shadow::{CommKind, MPI_COMM_NULL, describe};
+use crate::shadow::{CommKind, MPI_COMM_NULL, MPI_INT, describe};
 use crate::signature::TypeSignature;
 use crate::wait_clock;
 use std::collections::{HashMap, VecDeque};
@@ -30,7 +30,6 @@ pub use record::{
 const MPI_BYTE: usize = 0x247;
 const MPI_UINT64_T: usize = 0x259;
 const MPI_MAX: usize = 0x23;
-pub const MPI_INT: usize = 0x209;
 const MPI_ERRORS_RETURN: usize = 0x143;
 
 /// Place of a comparison in the order of its communicator, window or file.

@@ -11,6 +11,7 @@ use crate::memory_use::{BufferFilling, BufferRange, MemoryAccess};
 use crate::poison_switch::is_on;
 use crate::role::CallRole::{MatchedReceive, Receive, SendReceive};
 use crate::role::{Timing, role};
+use crate::shadow::MPI_IN_PLACE;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -22,8 +23,6 @@ const SAMPLE: i64 = 64;
 
 /// Number of blocks at the begin and at the end of a buffer that are poisoned.
 const BLOCKS: usize = 32;
-
-const MPI_IN_PLACE: usize = 1;
 
 const WORD: i64 = size_of::<u32>() as i64;
 

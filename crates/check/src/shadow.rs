@@ -7,6 +7,9 @@ use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
 const MPI_ERRORS_RETURN: usize = 0x143;
+pub const MPI_IN_PLACE: usize = 1;
+pub const MPI_MIN: usize = 0x22;
+pub const MPI_INT: usize = 0x209;
 pub const MPI_ANY_SOURCE: i64 = -1;
 pub const MPI_ANY_TAG: i64 = -2;
 pub const MPI_PROC_NULL: i64 = -3;

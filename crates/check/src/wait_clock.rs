@@ -1,12 +1,9 @@
 //! The clock of waits, see [`crate::slow`]. Nothing reads it unless the user asks for waits.
 
 use crate::library::mpi;
-use crate::shadow::MPI_COMM_WORLD;
+use crate::shadow::{MPI_COMM_WORLD, MPI_INT, MPI_MIN};
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-const MPI_INT: usize = 0x209;
-const MPI_MIN: usize = 0x22;
 
 /// Setting that asks for the waits.
 const SETTING: &str = "WEFT_CHECK_SLOW";

@@ -202,10 +202,10 @@ mod models {
     use loom::cell::UnsafeCell;
     use loom::sync::Arc;
 
-    /// Limit of a wait that ends with the other side's turn only.
+    /// Limit of a wait that ends only when the other side passes its turn.
     const NO_LIMIT: Duration = Duration::from_secs(1 << 40);
 
-    /// Number of switches between the sides at which neither waits.
+    /// Maximum number of switches from a side that could go on, in one order of steps that the model checker tries.
     const PREEMPTIONS: usize = 3;
 
     /// A slot with one field, which belongs to the side that runs.

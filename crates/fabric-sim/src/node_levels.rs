@@ -162,7 +162,7 @@ impl NodeLevels {
         self.delays[rank] += time;
     }
 
-    /// Begins a poll of `rank`, whose clock has passed all delays.
+    /// Sets the delay of `rank` to zero at the begin of a poll, because the rank's clock contains it by then.
     pub fn begin_poll(&mut self, rank: usize) {
         self.delays[rank] = 0;
     }

@@ -117,7 +117,7 @@ pub struct MethodChoice {
 }
 
 impl AdaptiveCost {
-    /// Creates costs that are always those of the model.
+    /// Creates costs that follow the model and ignore measurements.
     pub fn fixed() -> AdaptiveCost {
         AdaptiveCost { is_fixed: true, ..AdaptiveCost::default() }
     }

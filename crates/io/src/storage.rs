@@ -89,7 +89,7 @@ pub struct OpenState {
 const MAX_KEPT_BUFFER: usize = 4 << 20;
 
 impl OpenState {
-    /// Returns a state in which measured costs count for nothing, because they are not those of the simulated time.
+    /// Returns a state that ignores measured costs, because they are real times and not simulated times.
     pub fn without_measurements() -> OpenState {
         OpenState { costs: [AdaptiveCost::fixed(), AdaptiveCost::fixed()], ..OpenState::default() }
     }

@@ -1,14 +1,14 @@
 //! Collective calls: their comparison among all ranks, and between pairs of ranks.
 
-use super::buffer_arguments::buffer_places;
+use super::buffer_arguments::elements;
 use super::operations::{
-    MPI_IN_PLACE, RequestPlan, add_request, check_memory, is_root, members, own_members, ranges,
+    RequestPlan, add_request, check_memory, is_root, members, own_members, ranges,
 };
 use super::{Checker, after, is_request, waits, window_compare, windows, with};
 use crate::collective::pairwise::{self, PairMismatch};
 use crate::collective::{
     self, CollectiveComparison, CollectiveContext, CollectiveRecord, ComparisonPlan,
-    ComparisonUnderWay, IN_PLACE, MPI_INT, RootPart, SignatureWords,
+    ComparisonUnderWay, IN_PLACE, RootPart, SignatureWords,
 };
 use crate::finding::{FindingClass, Party};
 use crate::forward;
@@ -17,12 +17,11 @@ use crate::library::mpi;
 use crate::objects::ObjectHandle;
 use crate::poison::BufferPoison;
 use crate::report::EXIT_CODE;
+use crate::requests::ReceiveElements;
 use crate::role::{CommonSignature, Timing, base_name, equal_arguments};
-use crate::shadow::{CommKind, MPI_COMM_WORLD};
+use crate::shadow::{CommKind, MPI_COMM_WORLD, MPI_IN_PLACE, MPI_INT, MPI_MIN};
 use crate::wait_clock;
 use std::ffi::c_int;
-
-const MPI_MIN: usize = 0x22;
 
 /// Assertions that all ranks give at MPI_Win_fence: MPI_MODE_NOPRECEDE and MPI_MODE_NOSUCCEED.
 const COLLECTIVE_ASSERTIONS: i64 = 2048 | 16384;
@@ -204,14 +203,8 @@ fn signature(
     call: &CheckedCall<'_>,
     names: &[&str],
 ) -> Option<SignatureWords> {
-    let place = names.iter().find_map(|name| call.function.place(name))?;
-    let places = buffer_places(call, place)?;
-    if call.function.parameters[places.count].is_array {
-        return None;
-    }
-    let facts = checker.types.facts(call.arguments[places.datatype])?;
-    let count = call.integer(places.count).max(0) as u64;
-    Some(SignatureWords::new(&facts.signature.repeat(count)))
+    let ReceiveElements { facts, count } = elements(checker, call, names)?;
+    Some(SignatureWords::new(&facts.signature.repeat(count.max(0) as u64)))
 }
 
 /// Returns the argument with a name.

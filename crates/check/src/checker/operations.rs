@@ -12,11 +12,10 @@ use crate::memory_use::{BufferRange, ElementCount, MemoryUse, own_conflict, rang
 use crate::poison::BufferPoison;
 use crate::requests::{RequestFacts, RequestReceive, TimedSend};
 use crate::role::Timing;
-use crate::shadow::{CommKind, MPI_PROC_NULL, RawStatus};
+use crate::shadow::{CommKind, MPI_IN_PLACE, MPI_PROC_NULL, RawStatus};
 use crate::slow;
 use std::ffi::c_int;
 
-pub(super) const MPI_IN_PLACE: usize = 1;
 const MPI_ROOT: i64 = -4;
 
 /// Returns the number of processes that an operation on a communicator addresses.

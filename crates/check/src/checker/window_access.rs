@@ -1,6 +1,6 @@
 //! Accesses to windows.
 
-use crate::checker::operations::{MPI_IN_PLACE, RequestPlan, add_request, check_memory};
+use crate::checker::operations::{RequestPlan, add_request, check_memory};
 use crate::checker::{Checker, with};
 use crate::datatype::{MemoryRange, repeated};
 use crate::finding::FindingClass;
@@ -9,6 +9,7 @@ use crate::function::CheckedCall;
 use crate::memory_use::{BufferRange, ElementCount, MemoryAccess, MemoryUse, range};
 use crate::poison::BufferPoison;
 use crate::role::Timing;
+use crate::shadow::MPI_IN_PLACE;
 use crate::window::{
     AccessKind, CheckedAccess, CheckedEpoch, DATA, LocalUse, hash_data, note_message, own_conflict,
 };

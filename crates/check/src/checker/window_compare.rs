@@ -4,7 +4,7 @@ use crate::checker::{Checker, with};
 use crate::finding::{FindingClass, Party};
 use crate::library::mpi;
 use crate::objects::ObjectHandle;
-use crate::shadow::RawStatus;
+use crate::shadow::{MPI_INT, RawStatus};
 use crate::window::{
     CheckedAccess, CheckedEpoch, GroupEpoch, WindowFacts, concurrent_conflicts, decode, encode,
     hash_data, messages, single_put, uncovered_change,
@@ -56,7 +56,6 @@ fn all_to_all(words: &[Vec<u64>], comm: usize) -> Vec<u64> {
         let mut next = 0;
         lengths.iter().map(|length| (next, next += length).0).collect::<Vec<c_int>>()
     };
-    const MPI_INT: usize = 0x209;
     // SAFETY: the arrays have an element for each rank, and the buffers the sum of the lengths.
     unsafe {
         let (from, to) = (lengths.as_ptr(), incoming.as_mut_ptr());

@@ -8,12 +8,11 @@ use crate::call_site::CallSite;
 use crate::function::{CheckedCall, Form};
 use crate::library::mpi;
 use crate::role::base_name;
-use crate::shadow::CommKind;
+use crate::shadow::{CommKind, MPI_IN_PLACE};
 use crate::signature::TypeSignature;
 use std::ffi::c_int;
 
 const MPI_BYTE: usize = 0x247;
-const MPI_IN_PLACE: usize = 1;
 const MPI_ROOT: i64 = -4;
 const MPI_PROC_NULL: i64 = -3;
 /// Tags of records. Comparisons under way at the same time have different tags.

@@ -75,7 +75,7 @@ fn displacements(counts: &[i64]) -> Vec<i64> {
 /// All processes of the communicator call this function.
 unsafe fn to_senders(mut late: Vec<LateReceive>, comm: usize, size: usize) -> Vec<LateReceive> {
     const RECORD: i64 = size_of::<LateReceive>() as i64;
-    // Spawned processes have ranks of another job. Those that this job has, too, cannot be told apart.
+    // Spawned processes have ranks of another job. Those with a number that this job has, too, are not recognized.
     late.retain(|one| (0..size as i32).contains(&one.send.rank));
     late.sort_by_key(|one| one.send.rank);
     let mut counts = vec![0i64; size];

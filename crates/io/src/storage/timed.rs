@@ -14,7 +14,7 @@ pub struct TimedStorage {
 }
 
 impl TimedStorage {
-    /// Wraps a file that has just been opened, which is an access.
+    /// Wraps a file that has just been opened. The opening takes the time of an access.
     pub fn new(file: Arc<dyn Storage>, clock: Arc<dyn FileClock>) -> TimedStorage {
         clock.pass(0);
         TimedStorage { file, clock, state: OpenState::without_measurements() }

@@ -188,9 +188,9 @@ fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
     times.into_iter().flatten().max().expect("a time")
 }
 
-/// Returns the factor by which the time of a small call may grow between two levels of the machine. A single payload goes through
-/// all levels, one after the other. With a block for each rank, time may grow as the blocks. If every rank has a block for every
-/// rank, or if data go from rank to rank, the lines of the farther level cost more, too.
+/// Returns the factor by which the time of a small call may grow between two levels of the machine. If there is one payload
+/// for all ranks, the time may grow by the cost of one more level. If each rank has a block, the time may grow as the number of blocks.
+/// If each rank has a block for each other rank, or if data go from rank to rank, the farther level's lines cost more, too.
 fn most_growth(operation: CollectiveKind, [near, far]: [MachineLevel; 2]) -> f64 {
     use CollectiveKind::{
         Allreduce, Alltoall, Barrier, Bcast, Exscan, Reduce, ReduceScatter, Scan,
