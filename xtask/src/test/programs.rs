@@ -48,21 +48,35 @@ impl TestProgram {
     }
 }
 
-/// Builds and returns all test programs of the workspace. Also builds the library, which its own tests use.
+/// Builds and returns all test programs of the workspace, except those of this program. Also builds the library, which its own
+/// tests use.
 pub fn all() -> Result<Vec<TestProgram>, String> {
-    built(&["--lib", "--bins", "--examples", "--tests"])
+    built(&[
+        "build",
+        "--workspace",
+        "--exclude",
+        "xtask",
+        "--lib",
+        "--bins",
+        "--examples",
+        "--tests",
+    ])
 }
 
 /// Builds and returns the test programs of the quick set.
 pub fn oracles() -> Result<Vec<TestProgram>, String> {
-    built(&["--test", ORACLE])
+    built(&["build", "--workspace", "--exclude", "xtask", "--test", ORACLE])
 }
 
-/// Builds these targets of the workspace. Returns the test programs among them.
-fn built(targets: &[&str]) -> Result<Vec<TestProgram>, String> {
+/// Builds and returns the tests of this program, with the profile whose dependencies are already built.
+fn chores() -> Result<Vec<TestProgram>, String> {
+    built(&["test", "--no-run", "--profile", "xtask", "--package", "xtask", "--bin", "xtask"])
+}
+
+/// Builds the targets of a cargo command. Returns the test programs among them.
+fn built(words: &[&str]) -> Result<Vec<TestProgram>, String> {
     let mut command = cargo();
-    command.args(["build", "--workspace"]).args(targets);
-    command.arg("--message-format=json-render-diagnostics");
+    command.args(words).arg("--message-format=json-render-diagnostics");
     println!("-- {}", tools::text(&command));
     let output = command.stderr(Stdio::inherit()).output().map_err(|e| format!("cargo: {e}"))?;
     if !output.status.success() {
@@ -101,6 +115,11 @@ pub fn run(wanted: impl Fn(&TestProgram) -> bool, tally: &mut Tally) -> Result<(
 /// Runs the test programs of the quick set.
 pub fn run_oracles(tally: &mut Tally) -> Result<(), String> {
     run_these(&oracles()?.iter().collect::<Vec<_>>(), &[], tally)
+}
+
+/// Runs the tests of this program.
+pub fn run_chores(tally: &mut Tally) -> Result<(), String> {
+    run_these(&chores()?.iter().collect::<Vec<_>>(), &[], tally)
 }
 
 /// Runs programs as [`run`] does, with additional environment variables.

@@ -114,7 +114,10 @@ impl Stage {
             }
             Stage::Python => python::run(tally),
             Stage::Lint => checks::lint(),
-            Stage::Unit => programs::run(|program| !has_own_stage(program), tally),
+            Stage::Unit => {
+                programs::run(|program| !has_own_stage(program), tally)?;
+                programs::run_chores(tally)
+            }
             Stage::Simulator => {
                 programs::run(is_simulated, tally)?;
                 sim_figures::run(tally)

@@ -1,5 +1,6 @@
 //! A collective call: the requested algorithm and its data, and its memory on one rank with the contents that an oracle expects.
 
+use super::folds::Operands;
 use super::memory::{Expected, Layout, Memory};
 use super::ops::Op;
 use std::fmt;
@@ -121,17 +122,13 @@ impl Call {
         std::iter::repeat_with(|| rng.u8(..)).take(MOVED * len).collect()
     }
 
-    fn operand(&self, rank: usize, count: usize) -> Vec<u8> {
-        self.op.operand(self.key << 16 | (rank << 8) as u64, count)
+    /// Returns the operands of the call, `count` elements on each rank.
+    fn operands(&self, count: usize) -> Operands {
+        Operands { op: self.op, key: self.key, count }
     }
 
-    /// Returns the operands of `ranks`, combined in their order.
-    fn reduced(&self, ranks: std::ops::Range<usize>, count: usize) -> Vec<u8> {
-        let operands = ranks.map(|rank| self.operand(rank, count));
-        operands.reduce(|a, b| self.op.apply(&a, &b)).expect("one rank at least")
-    }
-
-    fn sum(&self, data: Vec<u8>) -> Expected {
+    fn sum(&self, data: &[u8]) -> Expected {
+        let data = data.to_vec();
         if self.op == Op::Float { Expected::Near(data) } else { Expected::These(data) }
     }
 
@@ -292,13 +289,14 @@ impl Call {
     /// Prepares reduce, allreduce and both scans.
     fn reduce<F: Fabric>(&self, comm: &Comm<F>) -> Prepared<F> {
         let (me, n, root, operation) = (comm.rank(), comm.size(), self.root, self.operation());
-        let mine = self.operand(me, self.count);
+        let operands = self.operands(self.count);
+        let mine = operands.of_rank(me);
         let (receives, expected) = match operation {
             CollectiveKind::Reduce if me != root => (false, Expected::Anything),
-            CollectiveKind::Scan => (true, self.sum(self.reduced(0..me + 1, self.count))),
+            CollectiveKind::Scan => (true, self.sum(&operands.fold(me + 1))),
             CollectiveKind::Exscan if me == 0 => (true, Expected::Anything),
-            CollectiveKind::Exscan => (true, self.sum(self.reduced(0..me, self.count))),
-            _ => (true, self.sum(self.reduced(0..n, self.count))),
+            CollectiveKind::Exscan => (true, self.sum(&operands.fold(me))),
+            _ => (true, self.sum(&operands.fold(n))),
         };
         let in_place = self.in_place && receives;
         let before = if in_place { mine.clone() } else { Vec::new() };
@@ -331,23 +329,23 @@ impl Call {
         let (me, n, unit) = (comm.rank(), comm.size(), self.unit());
         let starts = self.starts(n, |r| self.len(r));
         let counts: Vec<usize> = (0..n).map(|r| self.len(r)).collect();
-        let mine = self.operand(me, starts[n]);
-        let all = self.reduced(0..n, starts[n]);
-        let part = all[starts[me] * unit..starts[me + 1] * unit].to_vec();
+        let operands = self.operands(starts[n]);
+        let mine = operands.of_rank(me);
+        let part = operands.fold(n)[starts[me] * unit..starts[me + 1] * unit].to_vec();
         let op = Rc::new(self.op);
         let mut memories = Vec::new();
         let (out, into) = if self.in_place {
             // The standard allows anything behind the result in the buffer. Here it must be the old contents.
             let mut after = part;
             after.extend(&mine[after.len()..]);
-            let both = self.into(comm, starts[n], mine, self.sum(after));
+            let both = self.into(comm, starts[n], mine, self.sum(&after));
             let buffers = (both.whole(), both.block(0, counts[me]));
             memories.push(both);
             buffers
         } else {
             let (out, into) = (
                 self.out(comm, starts[n], mine),
-                self.into(comm, counts[me], Vec::new(), self.sum(part)),
+                self.into(comm, counts[me], Vec::new(), self.sum(&part)),
             );
             let buffers = (out.whole(), into.whole());
             memories.extend([into, out]);

@@ -2,6 +2,7 @@
 
 pub mod call;
 pub mod calls;
+pub mod folds;
 pub mod memory;
 pub mod ops;
 pub mod world;

@@ -25,7 +25,7 @@ const PROGRAMS: [&str; 11] = [
 ];
 
 /// Programs of this list that take too long for the usual tests.
-const LONG: [&str; 2] = ["t_cache_image", BIG];
+const LONG: [&str; 3] = ["t_cache", "t_cache_image", BIG];
 
 /// Two programs. The first flushes data, and ends without `MPI_Finalize` on purpose. The second checks that the flushed data is in
 /// the file.
