@@ -99,6 +99,15 @@ pub enum Requirement {
     EvenLevels,
 }
 
+/// Default radix of algorithms that have a radix.
+pub const DEFAULT_RADIX: usize = 4;
+
+/// Default length of a segment in bytes.
+pub const DEFAULT_SEGMENT: usize = 64 << 10;
+
+/// Default number of messages or reads that are under way at once.
+pub const DEFAULT_AT_ONCE: usize = 16;
+
 /// Algorithm for one operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Algorithm {

@@ -14,7 +14,7 @@ pub(crate) mod allgather_ring;
 pub(crate) mod allgather_shm_read;
 pub(crate) mod allgather_shm_staged;
 pub(crate) mod allgather_shm_swap;
-mod neighbor_exchange;
+pub(crate) mod neighbor_exchange;
 
 pub use allgather_bruck::bruck;
 pub use allgather_circulant::circulant;

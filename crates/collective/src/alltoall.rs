@@ -1,14 +1,14 @@
 //! Alltoalls: a block of each rank goes to each rank (MPI 5.0, section 6.8).
 
-mod alltoall_bruck;
-mod alltoall_pairwise;
+pub(crate) mod alltoall_bruck;
+pub(crate) mod alltoall_pairwise;
 mod alltoall_rds;
 mod alltoall_read;
 pub(crate) mod alltoall_shm_read;
 pub(crate) mod alltoall_shm_staged;
 pub(crate) mod alltoall_shm_swap;
 mod block_route;
-mod linear;
+pub(crate) mod linear;
 
 pub use alltoall_bruck::bruck;
 pub use alltoall_pairwise::pairwise;

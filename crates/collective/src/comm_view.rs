@@ -128,6 +128,11 @@ impl<F: Fabric> CommView<F> {
         self.irecv_in(TransferPattern::Plain, from, data)
     }
 
+    /// Starts to receive a message that was sent by [`CommView::isend_to_each`].
+    pub fn irecv_as_each(&self, from: usize, data: Sge) -> RequestId {
+        self.irecv_in(self.pattern(TransferPattern::OneToMany), from, data)
+    }
+
     fn irecv_in(&self, pattern: TransferPattern, from: usize, data: Sge) -> RequestId {
         match self.via {
             Via::Messages => self.endpoint.irecv_as(&self.want(from), data, pattern),

@@ -61,6 +61,14 @@ pub struct CallCosts<'m> {
     direct: bool,
 }
 
+/// Stage of a pipeline over the levels of a node: the groups of a level.
+pub struct PipelineStage<'m> {
+    /// Maximum number of members of a group.
+    pub members: f64,
+    /// Costs between the members of a group.
+    pub costs: CallCosts<'m>,
+}
+
 impl<'m> CallCosts<'m> {
     /// Makes the costs for the ranks of `case` on the machine of `model`. As long as the ranks have not exchanged facts about each
     /// other, it is assumed that each rank has its own processor, and that ranks cannot read each other's private memory.
@@ -200,14 +208,39 @@ impl<'m> CallCosts<'m> {
     /// several caches. Algorithms of messages in rounds have a time there only: fewer ranks, or ranks that share a cache, have
     /// algorithms with shared memory.
     pub fn at_difference(&self, difference: f64) -> Option<CallCosts<'m>> {
-        let level = self.levels.at_difference(difference)?;
+        Some(self.at_level(self.levels.at_difference(difference)?))
+    }
+
+    /// Returns the costs between ranks that meet at `level`.
+    fn at_level(&self, level: TopologyLevel) -> CallCosts<'m> {
         let is_near = level <= TopologyLevel::Cache;
-        Some(CallCosts {
+        CallCosts {
             line: self.model.line_at(level),
             fetch: self.model.fetch_at(level),
             distance: if is_near { CacheDistance::Shared } else { CacheDistance::Apart },
             ..*self
-        })
+        }
+    }
+
+    /// Returns the stages of a pipeline over the levels of a node, from near to far. There are none unless the ranks are at known places
+    /// in several caches.
+    pub fn stages(&self) -> impl Iterator<Item = PipelineStage<'m>> + '_ {
+        let stages = self.levels.stages(self.ranks);
+        stages.map(|(level, members)| PipelineStage { members, costs: self.at_level(level) })
+    }
+
+    /// Returns the nanoseconds of a message in a round. The line of the envelope, which the receiver has read, is written again and
+    /// copied out.
+    pub fn in_round(&self, len: f64) -> f64 {
+        let envelope = self.model.rewrite_best(self.distance) + self.copy_out(LINE as f64);
+        envelope + self.message(len) + self.turns()
+    }
+
+    /// Returns the nanoseconds of messages from each rank to the next rank, one after the other, each followed by `then` nanoseconds
+    /// of work. Returns `None` if one call does not matter because calls of ranks that share a cache follow each other, or if the
+    /// places of the ranks are not known.
+    pub fn along_neighbors(&self, len: f64, then: f64) -> Option<f64> {
+        self.levels.along_neighbors(self.ranks, |level| self.at_level(level).in_round(len) + then)
     }
 
     /// Returns the nanoseconds of `rounds` rounds in which a rank exchanges messages with ranks at differences of powers of two.
@@ -219,13 +252,31 @@ impl<'m> CallCosts<'m> {
         len: impl Fn(i32) -> f64,
         then: impl Fn(f64) -> f64,
     ) -> f64 {
-        let round = |k: i32| {
-            let Some(costs) = self.at_difference(2f64.powi(k)) else { return f64::INFINITY };
-            // The line of the envelope, which the receiver has read, is written again and copied out.
-            let envelope = self.model.rewrite_best(costs.distance) + costs.copy_out(LINE as f64);
-            envelope + costs.message(len(k)) + then(len(k)) + self.turns()
-        };
+        let round = |k: i32| self.exchange(2f64.powi(k), len(k)) + then(len(k));
         (0..rounds as i32).map(round).sum()
+    }
+
+    /// Returns the nanoseconds of a round in which ranks at `difference` exchange `len` bytes. The time is infinite unless the ranks
+    /// are at known places in several caches.
+    pub fn exchange(&self, difference: f64, len: f64) -> f64 {
+        self.at_difference(difference).map_or(f64::INFINITY, |costs| costs.in_round(len))
+    }
+
+    /// Returns the nanoseconds of `rounds` rounds in which each rank sends `len` bytes to the next rank, or to a rank at the same
+    /// difference, followed by `then` nanoseconds of work. A round takes as long as its farthest message, because ranks wait for their
+    /// neighbours. The time is infinite unless the ranks are at known places in several caches.
+    pub fn around(&self, rounds: f64, len: f64, then: f64) -> f64 {
+        let farthest = self.at_difference(self.ranks);
+        farthest.map_or(f64::INFINITY, |costs| rounds * (costs.in_round(len) + then))
+    }
+
+    /// Returns the nanoseconds in which each rank exchanges `len` bytes with each other rank, `batch` messages each way at once. Only
+    /// a batch waits for lines. The time is infinite unless the ranks are at known places in several caches.
+    pub fn all_pairs(&self, batch: f64, len: f64) -> f64 {
+        let Some(farthest) = self.at_difference(self.ranks) else { return f64::INFINITY };
+        let lines = self.model.rewrite_best(self.distance) + self.copy_out(LINE as f64);
+        let work = lines + self.message(len) - self.line() + self.turns();
+        self.others() * work + (self.others() / batch).ceil() * farthest.line
     }
 
     /// Returns the additional nanoseconds of a line between two neighbours on both sides of the outermost boundary. A round of messages

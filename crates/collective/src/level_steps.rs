@@ -37,11 +37,13 @@ pub struct LevelSteps {
     steps: [Option<LevelStep>; LEVELS.len()],
     /// Nearest level at which all ranks are in one group, if the places of all ranks are known.
     common: Option<TopologyLevel>,
+    /// True if the ranks are a part of the ranks of a composition, whose steps follow each other.
+    is_part: bool,
 }
 
 /// Numbers each member's group, in the order of their first members. A NUMA domain of several sockets is a group for each socket,
 /// because it says nothing about the distance between the sockets. All members are one group if they have the same number.
-fn numbered(groups: &[ProcessorGroups], level: TopologyLevel) -> Vec<usize> {
+pub(crate) fn numbered(groups: &[ProcessorGroups], level: TopologyLevel) -> Vec<usize> {
     if groups.windows(2).all(|pair| pair[0].number(level) == pair[1].number(level)) {
         return vec![0; groups.len()];
     }
@@ -58,7 +60,8 @@ fn numbered(groups: &[ProcessorGroups], level: TopologyLevel) -> Vec<usize> {
 
 impl LevelSteps {
     /// The places of the ranks are not known, or the ranks are on several nodes.
-    pub const UNKNOWN: LevelSteps = LevelSteps { steps: [None; LEVELS.len()], common: None };
+    pub const UNKNOWN: LevelSteps =
+        LevelSteps { steps: [None; LEVELS.len()], common: None, is_part: false };
 
     /// Finds the steps of ranks whose processors are in `groups`. All ranks are on one node.
     pub fn of(groups: &[ProcessorGroups]) -> LevelSteps {
@@ -105,13 +108,18 @@ impl LevelSteps {
     /// Returns the steps of the leaders of the first step's groups.
     pub fn of_leaders(&self) -> LevelSteps {
         let [_, second, third] = self.steps;
-        LevelSteps { steps: [second, third, None], common: self.common }
+        LevelSteps { steps: [second, third, None], ..*self }.as_part()
     }
 
     /// Returns the steps within a group of the first step, which has none.
     pub fn of_group(&self) -> LevelSteps {
         let common = self.first().map(|step| step.level).or(self.common);
-        LevelSteps { steps: [None; LEVELS.len()], common }
+        LevelSteps { steps: [None; LEVELS.len()], common, ..*self }.as_part()
+    }
+
+    /// Returns the same steps, as those of a part of the ranks of a composition.
+    pub fn as_part(self) -> LevelSteps {
+        LevelSteps { is_part: true, ..self }
     }
 
     /// Iterates over the steps from near to far.
@@ -129,6 +137,26 @@ impl LevelSteps {
             difference < size
         };
         Some(self.iter().find(is_within).map_or(common, |step| step.level))
+    }
+
+    /// Returns the sum of `cost` over the pairs of ranks with successive numbers, if groups have consecutive ranks. Returns `None` if
+    /// the places of the `ranks` ranks are not known, or if all ranks share a cache and are no part of a composition.
+    pub fn along_neighbors(&self, ranks: f64, cost: impl Fn(TopologyLevel) -> f64) -> Option<f64> {
+        let common = self.common.filter(|&common| common > TopologyLevel::Cache || self.is_part)?;
+        let (mut members, mut sum) = (ranks, 0.0);
+        for step in self.iter() {
+            sum += (members - f64::from(step.groups)) * cost(step.level);
+            members = step.groups.into();
+        }
+        Some(sum + (members - 1.0) * cost(common))
+    }
+
+    /// Iterates over the levels at which members of groups meet, from near to far, with the maximum number of members of a group. There
+    /// are none if the places of the `ranks` ranks are not known, or if the ranks form no groups.
+    pub fn stages(&self, ranks: f64) -> impl Iterator<Item = (TopologyLevel, f64)> {
+        let last = self.iter().last().map_or(ranks, |step| step.groups.into());
+        let common = self.common.filter(|_| self.first().is_some()).map(|common| (common, last));
+        self.iter().map(|step| (step.level, step.largest.into())).chain(common)
     }
 
     /// Returns the mean of `cost` over the pairs of `ranks` ranks, by the nearest level at which both meet. Returns `None` if the
@@ -217,8 +245,10 @@ mod tests {
     #[test]
     fn steps_of_parts_are_parts_of_the_steps() {
         let all = LevelSteps::of(&machine(0..192, GENOA));
-        assert_eq!(all.of_leaders(), LevelSteps::of(&machine((0..192).step_by(8), GENOA)));
-        assert_eq!(all.of_group(), LevelSteps::of(&machine(0..8, GENOA)));
+        let of = |processors| LevelSteps::of(&machine(processors, GENOA)).as_part();
+        let leaders: Vec<u32> = (0..192).step_by(8).collect();
+        assert_eq!(all.of_leaders(), of(leaders));
+        assert_eq!(all.of_group(), of((0..8).collect()));
         let last = all.of_leaders().of_leaders().of_leaders();
         assert_eq!((last.first(), last.common), (None, Some(Node)));
     }
@@ -229,6 +259,19 @@ mod tests {
         let levels = [1.0, 7.0, 8.0, 16.0, 32.0, 64.0, 128.0].map(|by| all.at_difference(by));
         assert_eq!(levels, [Cache, Cache, Numa, Numa, Socket, Socket, Node].map(Some));
         assert_eq!(all.of_group().at_difference(1.0), None);
+    }
+
+    #[test]
+    fn neighbors_meet_at_each_boundary_once() {
+        let count = |level| {
+            let all = LevelSteps::of(&machine(0..192, GENOA));
+            all.along_neighbors(192.0, |at| f64::from(u8::from(at == level)))
+        };
+        let counts = [Cache, Numa, Socket, Node].map(|level| count(level).unwrap());
+        assert_eq!(counts, [168.0, 16.0, 6.0, 1.0]);
+        let group = LevelSteps::of(&machine(0..8, GENOA));
+        assert_eq!(group.along_neighbors(8.0, |_| 1.0), None);
+        assert_eq!(group.as_part().along_neighbors(8.0, |_| 1.0), Some(7.0));
     }
 
     #[test]

@@ -52,6 +52,7 @@ pub mod installed_maps;
 pub mod inter;
 pub mod leader_lines;
 pub mod level_steps;
+mod level_tree;
 mod local_ops;
 mod members;
 pub mod neighbor;

@@ -161,7 +161,7 @@ impl Layout {
 }
 
 /// Returns the groups of processors of all `members`, if all of them are known.
-fn places<F: Fabric>(fabric: &F, members: &[u32]) -> Option<Vec<ProcessorGroups>> {
+pub(crate) fn places<F: Fabric>(fabric: &F, members: &[u32]) -> Option<Vec<ProcessorGroups>> {
     members.iter().map(|&member| fabric.groups(member as usize)).collect()
 }
 

@@ -3,8 +3,8 @@
 //! Operands are a [`BlockList`](crate::BlockList) of one buffer, by rank. The blocks may differ in length.
 
 pub(crate) mod reduce_scatter_circulant;
-mod reduce_scatter_halving;
-mod reduce_scatter_pairwise;
+pub(crate) mod reduce_scatter_halving;
+pub(crate) mod reduce_scatter_pairwise;
 pub(crate) mod reduce_scatter_ring;
 pub(crate) mod reduce_scatter_shm_read;
 pub(crate) mod reduce_scatter_shm_staged;

@@ -122,6 +122,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Circulant => bcast::circulant(link, root, data, parameter).await,
             Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
             Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
+            Method::LevelPipeline => bcast::level_pipeline(link, root, data, parameter).await,
             Method::TwoLevel | Method::Levels => two_level::bcast(link, state, root, data).await,
             _ => unlisted(choice),
         }
@@ -262,6 +263,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
                 reduce::chain(link, root, buffers, op, segment).await
             }
             Method::Rabenseifner => reduce::scatter_gather(link, root, buffers, op).await,
+            Method::LevelPipeline => {
+                reduce::level_pipeline(link, root, buffers, op, parameter).await
+            }
             Method::Flat => reduce::flat(link, root, buffers, op).await,
             Method::Pair => reduce::shm_pair(link, area, root, buffers, op).await,
             Method::Read if allreduce::shm_read(link, area, buffers, Some(root), op).await? => {

@@ -125,6 +125,10 @@ impl Selection {
         case: &SelectionKey,
         model: &CopyModel,
     ) -> SelectedAlgorithm {
+        // The default map has lines for ranks that share memory only where the model knows no times. The model knows the times of ranks
+        // at known places in several caches.
+        let is_known = self.unnamed && case.site.same_node && case.site.levels.first().is_some();
+        let known = || self.cheapest(operation, case, model).filter(|_| is_known);
         let mapped = || self.map(case.site).and_then(|map| map.choose(operation, case));
         let refused =
             asked.and_then(|choice| Some((choice, choice.algorithm.eligible(case).err()?)));
@@ -132,6 +136,8 @@ impl Selection {
             (choice, SelectionReason::Asked)
         } else if let Some(choice) = led(operation, case).filter(|_| self.unnamed) {
             (choice, SelectionReason::Led)
+        } else if let Some(choice) = known() {
+            (choice, SelectionReason::Cheapest)
         } else if let Some(choice) = mapped() {
             (choice, SelectionReason::Map)
         } else if let Some(choice) = self.cheapest(operation, case, model) {

@@ -43,7 +43,7 @@ pub enum Locality {
     Here,
     /// The other end is on this node. Processors copy to and from memory that both ends see.
     SameNode,
-    /// The other end is on another node, or it is reached through a fabric whose operations this processor does not carry out.
+    /// The other end is on another node, or an adapter carries out the operations between the two ends.
     Elsewhere,
 }
 
@@ -60,6 +60,9 @@ pub struct PeerPath {
     pub eager: usize,
     /// Maximum payload that can be staged; 0: there is no staging memory.
     pub staging: usize,
+    /// True if operations on the peer's memory are complete when their calls return. Simulated time passes between call and
+    /// completion, also within a node.
+    pub synchronous: bool,
     /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
     pub ranks_each: u32,
     /// Assumed distance between the caches of the peer's processor and of this process's processor.
@@ -79,12 +82,17 @@ impl PeerPath {
         limits: &crate::ProtocolLimits,
         model: &CopyModel,
     ) -> PeerPath {
-        let place = match to.synchronous && to.coherent_atomics {
-            true if me == peer => Locality::Here,
-            true => Locality::SameNode,
-            false => Locality::Elsewhere,
+        let synchronous = to.synchronous && to.coherent_atomics;
+        let shares_memory = synchronous || to.shares_memory && to.coherent_atomics;
+        let place = match shares_memory {
+            true if me != peer => Locality::SameNode,
+            // Without staging memory a process sends to itself as to another node: eagerly, or by an offer.
+            true if synchronous => Locality::Here,
+            _ => Locality::Elsewhere,
         };
-        let path = PeerPath { direct: to.direct, ..PeerPath::at(place, to.send_max, limits) };
+        let usual = PeerPath::at(place, to.send_max, limits);
+        let staging = if synchronous { usual.staging } else { 0 };
+        let path = PeerPath { direct: to.direct, synchronous, staging, ..usual };
         path.with_round_trip(to.round_trip, limits, model)
     }
 
@@ -114,6 +122,7 @@ impl PeerPath {
             send_max,
             eager: limits.eager,
             staging: if near { weft_intranode::staging::largest(limits.staging) } else { 0 },
+            synchronous: near,
             ranks_each: limits.ranks_each.max(1),
             distance: CacheDistance::Shared,
             writes: limits.rendezvous == crate::Rendezvous::Write,
@@ -218,8 +227,8 @@ impl MessageCase {
 
     /// Returns `Ok` if the payload may be offered (rendezvous), else the reason why it may not be offered.
     fn is_offered(&self) -> Result<(), &'static str> {
-        match self.path.place {
-            Locality::Elsewhere if self.bytes <= self.path.eager_max() => {
+        match self.path {
+            path if !path.synchronous && self.bytes <= path.eager_max() => {
                 Err("it is short enough to be sent at once")
             }
             _ if self.bytes == 0 => Err("there is nothing to move"),

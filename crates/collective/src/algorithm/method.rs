@@ -35,6 +35,8 @@ pub enum Method {
     KNomial,
     /// Copies into buffers by all ranks. The last rank to arrive combines the buffers.
     Last,
+    /// Segments along the tree of caches, NUMA domains and sockets.
+    LevelPipeline,
     /// Slices that the ranks of a cache, NUMA domain or socket combine, then the ranks with the same slice, each step with its own
     /// algorithm.
     LevelSlices,

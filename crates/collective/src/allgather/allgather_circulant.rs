@@ -10,8 +10,15 @@
 //! without a temporary buffer and without a copy. If a run goes around the end, it takes two messages instead of one message.
 //! Chosen for large blocks if N is not a power of two.
 
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView, circulant};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let sent = |k: i32| len * 2f64.powi(k).min(costs.ranks - 2f64.powi(k));
+    costs.doubling(costs.rounds(), sent, |_| 0.0)
+}
 
 /// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
 /// but every rank passes the same lengths.

@@ -6,8 +6,14 @@
 //! ```
 //! Cost: log2 N rounds; N - 1 blocks through every port, nothing is copied. For powers of two; chosen for small and medium data.
 
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.doubling(costs.rounds(), |k| len * 2f64.powi(k), |_| 0.0)
+}
 
 /// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
 /// but every rank passes the same lengths.

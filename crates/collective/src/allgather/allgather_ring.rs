@@ -6,7 +6,13 @@
 //! Cost: N - 1 rounds of one block each; every byte moves once over every link. Chosen for large blocks.
 
 use crate::CommView;
+use crate::costs::CallCosts;
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.around(costs.others(), len, 0.0)
+}
 
 /// Gathers the blocks. `blocks[r]` holds rank r's block: at first only on rank r, at the end on all ranks. Blocks may differ in
 /// length, but every rank passes the same lengths.

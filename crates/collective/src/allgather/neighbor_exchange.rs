@@ -7,8 +7,14 @@
 //! Cost: N / 2 rounds of two blocks; every rank communicates with only two other ranks. For even numbers of ranks. Chosen for large
 //! blocks, because a ring has twice as many rounds.
 
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.around(costs.ranks / 2.0, 2.0 * len, 0.0)
+}
 
 /// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
 /// but every rank passes the same lengths.

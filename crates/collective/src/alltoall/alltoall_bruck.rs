@@ -7,8 +7,23 @@
 //! Radix 2 means log2 N rounds of N / 2 blocks, and radix N the direct exchange. Chosen for small blocks.
 
 use super::block_route::BlockRoute;
+use crate::algorithm::DEFAULT_RADIX;
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView, local_ops, rank};
+use weft_fabric::copies::LINE;
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default radix. Blocks are copied before and after each round.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let (radix, each) = (DEFAULT_RADIX as f64, len.max(LINE as f64));
+    let rounds = costs.ranks.log(radix).ceil() as i32;
+    let blocks = costs.ranks / radix;
+    let round = |k: i32| {
+        let sent = costs.exchange(radix.powi(k), blocks * len);
+        (radix - 1.0) * (sent + 2.0 * costs.copy(blocks * each))
+    };
+    (0..rounds).map(round).sum()
+}
 
 /// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and `out` and `into` do not overlap.
 ///

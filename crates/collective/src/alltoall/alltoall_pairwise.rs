@@ -6,7 +6,13 @@
 //! Cost: N - 1 rounds of one block each way. Chosen for large blocks, because each rank has only one partner each way at a time.
 
 use crate::CommView;
+use crate::costs::CallCosts;
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.all_pairs(1.0, len)
+}
 
 /// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair, but the two ranks of a pair pass the same lengths.
 /// `out` and `into` do not overlap.

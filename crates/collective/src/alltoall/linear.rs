@@ -6,8 +6,15 @@
 //! Cost: N - 1 messages each way; latencies overlap within a batch. Chosen for blocks of medium size:
 //! all at once for few ranks, in batches if ports get congested.
 
+use crate::algorithm::DEFAULT_AT_ONCE;
+use crate::costs::CallCosts;
 use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default number of messages at once.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.all_pairs(DEFAULT_AT_ONCE as f64, len)
+}
 
 /// Sends `out[r]` to `into[me]` of rank r. Lengths may differ from pair to pair, but the two ranks of a pair pass the same lengths.
 /// `out` and `into` do not overlap. `batch` is the maximum number of sends, and of receives, under way at once.

@@ -1,6 +1,9 @@
 //! The list of algorithms. Within an operation, algorithms that were published together are listed together.
 
-use crate::algorithm::{Algorithm, AlgorithmParameter, Carrier, Method, Only, Requirement};
+use crate::algorithm::{
+    Algorithm, AlgorithmParameter, Carrier, DEFAULT_AT_ONCE, DEFAULT_RADIX, DEFAULT_SEGMENT,
+    Method, Only, Requirement,
+};
 use crate::area::PAIR_MOST;
 use crate::bounce::{BUFFER, UNIT_MOST};
 use crate::costs::CostFunction;
@@ -55,9 +58,10 @@ const fn number(
     AlgorithmParameter { what, default, least, most, only: Only::All }
 }
 
-const RADIX: AlgorithmParameter = number("radix", 4, 2, 64);
-const SEGMENT: AlgorithmParameter = number("segment in bytes", 64 << 10, 64, 1 << 30);
-const AT_ONCE: AlgorithmParameter = number("number of messages at once", 16, 1, 1 << 20);
+const RADIX: AlgorithmParameter = number("radix", DEFAULT_RADIX, 2, 64);
+const SEGMENT: AlgorithmParameter = number("segment in bytes", DEFAULT_SEGMENT, 64, 1 << 30);
+const AT_ONCE: AlgorithmParameter =
+    number("number of messages at once", DEFAULT_AT_ONCE, 1, 1 << 20);
 
 /// Makes the entry of a composition of levels.
 const fn two_level(operation: CollectiveKind, needs: &'static [Requirement]) -> Algorithm {
@@ -228,6 +232,10 @@ const TABLE: &[&[Algorithm]] = &[
     &[levels(Reduce, &[Levels]), levels(Allreduce, &[Levels])],
     &[entry(Allreduce, "LEVEL-SLICES", Method::LevelSlices, Carrier::Hierarchy, &[Levels, EvenLevels, ElementEach],
         "slices combined within caches, NUMA domains and sockets, and by the ranks of each slice between them", "that of its steps")],
+    &[with(SEGMENT, shm(crate::bcast::bcast_level_pipeline::time, entry(Bcast, "LEVEL-PIPELINE", Method::LevelPipeline, Messages, &[Levels],
+        "segments down the tree of caches, NUMA domains and sockets (xhc, Katevenis 2022)", "a segment a level, then S - 1 segments"))),
+      with(SEGMENT, shm(crate::reduce::reduce_level_pipeline::time, entry(Reduce, "LEVEL-PIPELINE", Method::LevelPipeline, Messages, &[Levels],
+        "segments up the tree of caches, NUMA domains and sockets, along chains", "a segment a hop, then S - 1 segments a level")))],
     &[levels(ReduceScatter, &[Levels]), levels(Scan, &[Levels]), levels(Exscan, &[Levels])],
 
     // Barriers.
@@ -297,7 +305,8 @@ const TABLE: &[&[Algorithm]] = &[
         "ceil(log2 N) rounds"),
     &[entry(Gather, "ALLGATHER", Method::Allgather, Carrier::Hierarchy, &[EqualBlocks],
         "the map's allgather, of which all but the root forget the result", "that of an allgather")],
-    messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root"),
+    messages!(Gatherv "FLAT" Flat {} true "everybody straight to the root", "N - 1 messages at the root",
+        crate::gather::gather_flat::time),
     messages!(Gatherv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
         "2 ceil(log2 N) rounds"),
     &[usual(shm(crate::scatter::scatter_flat::time, entry(Scatter, "MPI-FLAT", Method::Flat, Messages, &[],
@@ -306,20 +315,23 @@ const TABLE: &[&[Algorithm]] = &[
         "everybody multicasts its block (Kini 6.1)", "n bytes a rank out, N n in")],
     messages!(Scatter "BINOMIAL" Binomial {EqualBlocks} false "a binomial tree (CollGM 3.4)",
         "ceil(log2 N) rounds"),
-    messages!(Scatterv "FLAT" Flat {} true "the root straight to everybody", "N - 1 messages at the root"),
+    messages!(Scatterv "FLAT" Flat {} true "the root straight to everybody", "N - 1 messages at the root",
+        crate::scatter::scatter_flat::time),
     messages!(Scatterv "BINOMIAL" Binomial {} false "a binomial tree, lengths first",
         "2 ceil(log2 N) rounds"),
 
     // Allgathers and alltoalls.
-    messages!(Allgather "RING" Ring {} true "blocks travel round a ring", "N - 1 rounds"),
+    messages!(Allgather "RING" Ring {} true "blocks travel round a ring", "N - 1 rounds",
+        crate::allgather::allgather_ring::time),
     messages!(Allgather "BRUCK" Bruck {} false "doubling blocks (Bruck 1997)", "ceil(log2 N) rounds",
         crate::allgather::allgather_bruck::time),
     messages!(Allgather "CIRCULANT" Circulant {} false
-        "growing runs of blocks, each received at its place (Traff 2024)", "ceil(log2 N) rounds"),
+        "growing runs of blocks, each received at its place (Traff 2024)", "ceil(log2 N) rounds",
+        crate::allgather::allgather_circulant::time),
     messages!(Allgather "RECURSIVE-DOUBLING" RecursiveDoubling {PowerOfTwo} false
-        "doubling blocks between partners", "log2 N rounds"),
+        "doubling blocks between partners", "log2 N rounds", crate::allgather::allgather_recursive_doubling::time),
     messages!(Allgather "NEIGHBORS" Neighbors {Even} false "two blocks at a time with either neighbour",
-        "N / 2 rounds"),
+        "N / 2 rounds", crate::allgather::neighbor_exchange::time),
     messages!(Allgather "GATHER-BROADCAST" GatherBroadcast {} false "gathered, then broadcast",
         "2 ceil(log2 N) rounds"),
     &[with(RADIX, entry(Allgather, "RDS", Method::Dissemination, Writes, &[EqualBlocks, BlocksAtMost(WRITTEN)],
@@ -339,13 +351,15 @@ const TABLE: &[&[Algorithm]] = &[
         "all read their blocks, so many at a time (CollGM 3.2, Sur 2006)",
         "2 ceil(log2 N) rounds, N - 1 reads"))],
     messages!(Alltoall "LINEAR" Linear [AT_ONCE] {} false "all messages at once, so many at a time",
-        "N - 1 messages"),
-    messages!(Alltoall "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),
+        "N - 1 messages", crate::alltoall::linear::time),
+    messages!(Alltoall "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds",
+        crate::alltoall::alltoall_pairwise::time),
     messages!(Alltoall "BRUCK" Bruck [RADIX] {EqualBlocks} false "blocks by the digits of their way (Bruck 1997)",
-        "ceil(log_k N) rounds of k - 1 messages of N / k blocks"),
+        "ceil(log_k N) rounds of k - 1 messages of N / k blocks", crate::alltoall::alltoall_bruck::time),
     messages!(Alltoallv "LINEAR" Linear [AT_ONCE] {} false "all messages at once, so many at a time",
-        "N - 1 messages"),
-    messages!(Alltoallv "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds"),
+        "N - 1 messages", crate::alltoall::linear::time),
+    messages!(Alltoallv "PAIRWISE" Pairwise {} true "one partner a round", "N - 1 rounds",
+        crate::alltoall::alltoall_pairwise::time),
 
     // Reductions.
     messages!(Reduce "BINOMIAL" Binomial {} true "a binomial tree", "ceil(log2 N) rounds", crate::reduce::reduce_binomial::time),
@@ -385,15 +399,18 @@ const TABLE: &[&[Algorithm]] = &[
         "the map's reduce, then its bcast", "that of both")],
     messages!(ReduceScatter "REDUCE-SCATTERV" ReduceScatterv {} true "reduced to rank 0, which scatters",
         "ceil(log2 N) rounds, then N - 1 messages"),
-    messages!(ReduceScatter "PAIRWISE" Pairwise {Commutes} false "one partner a round", "N - 1 rounds, n bytes"),
-    messages!(ReduceScatter "RING" Ring {Commutes} false "sums travel round a ring", "N - 1 rounds, n bytes"),
+    messages!(ReduceScatter "PAIRWISE" Pairwise {Commutes} false "one partner a round", "N - 1 rounds, n bytes",
+        crate::reduce_scatter::reduce_scatter_pairwise::time),
+    messages!(ReduceScatter "RING" Ring {Commutes} false "sums travel round a ring", "N - 1 rounds, n bytes",
+        crate::reduce_scatter::reduce_scatter_ring::time),
     messages!(ReduceScatter "HALVING" Halving {Commutes} false "recursive halving",
-        "log2 N, else floor(log2 N) + 2 rounds, n bytes"),
+        "log2 N, else floor(log2 N) + 2 rounds, n bytes", crate::reduce_scatter::reduce_scatter_halving::time),
     messages!(ReduceScatter "CIRCULANT" Circulant {Commutes} false
         "halving runs of blocks on circulant graphs (Traff 2024)", "ceil(log2 N) rounds, n bytes"),
     messages!(Scan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", crate::scan::scan_chain::time),
-    messages!(Scan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances", "ceil(log2 N) rounds"),
+    messages!(Scan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances", "ceil(log2 N) rounds",
+        crate::scan::scan_recursive_doubling::time),
     messages!(Exscan "CHAIN" Chain {} true "from rank to rank", "N - 1 rounds", crate::scan::scan_chain::time),
     messages!(Exscan "RECURSIVE-DOUBLING" RecursiveDoubling {} false "doubling distances",
-        "ceil(log2 N) rounds"),
+        "ceil(log2 N) rounds", crate::scan::scan_recursive_doubling::time),
 ];

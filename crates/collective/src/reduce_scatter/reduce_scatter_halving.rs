@@ -8,9 +8,19 @@
 //! the whole data once more between the two ranks of each folded pair. For operators that commute, because distant ranks join
 //! first, so that blocks stay contiguous. Chosen for small and medium data.
 
+use crate::costs::CallCosts;
 use crate::halving::{PartialResult, halve, neighbors};
 use crate::{BlockList, CommView, ElementReduction, OperandSide, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let rounds = costs.ranks.log2().floor();
+    // Distant ranks exchange halves first.
+    let sent = |k: i32| len / 2f64.powf(rounds - f64::from(k));
+    let halving = costs.doubling(rounds, sent, |len| costs.reduce(len));
+    halving + costs.folded(costs.ranks - rounds.exp2(), 1.0, len)
+}
 
 /// Combines block r of all ranks' `data` into `result` of rank r.
 ///

@@ -6,8 +6,15 @@
 //! Cost: N - 1 rounds of one block, each byte moved once. For operators that commute. Operands are combined in the order r, r-1,
 //! r-2, ..., which is the same from run to run. Chosen for large data.
 
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView, ElementReduction, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let block = len / costs.ranks;
+    costs.all_pairs(1.0, block) + costs.others() * costs.reduce(block)
+}
 
 /// Combines block r of all ranks' `data` into `result` of rank r.
 ///

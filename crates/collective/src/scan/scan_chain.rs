@@ -12,8 +12,11 @@ use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 
 /// Returns the predicted time among ranks of one machine. Eager messages are buffered for higher ranks, so lower ranks run ahead.
 /// In a sequence of operations, an operation costs each rank only its own part. A longer message makes a rank wait for the next
-/// rank.
+/// rank. Among ranks in several caches, and in a step of a composition, the highest rank waits for all messages.
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    if let Some(time) = costs.along_neighbors(len, costs.reduce_whole(len)) {
+        return time;
+    }
     let own = costs.message(len) + costs.copy_in(len) + costs.reduce_whole(len);
     let behind = if costs.is_eager(len) || costs.each > 1.0 { 0.0 } else { costs.others() - 1.0 };
     costs.work(own) + behind / 2.0 * (costs.message(len) + costs.reduce_whole(len))

@@ -7,10 +7,16 @@
 //! Groups of neighbours join, so that operands are combined in the order of ranks, for any operator. Cost: ceil(log2 N) rounds of
 //! the whole length with two combinations each. Chosen for all data except the largest data on few ranks.
 
+use crate::costs::CallCosts;
 use crate::{
     Accumulator, CommView, ElementReduction, OperandSide, Prefix, ReductionBuffers, local_ops,
 };
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.doubling(costs.rounds(), |_| len, |len| 2.0 * costs.reduce_whole(len))
+}
 
 /// Combines `data` of the ranks of `prefix`, in rank order, into `result` of rank r.
 pub async fn recursive_doubling<F: Fabric>(

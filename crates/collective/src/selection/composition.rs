@@ -2,7 +2,7 @@
 //! time.
 
 use super::Selection;
-use crate::algorithm::{AlgorithmChoice, Method};
+use crate::algorithm::{Algorithm, AlgorithmChoice, Carrier, Method};
 use crate::costs::CallCosts;
 use crate::operation::CollectiveKind;
 use crate::selection_key::{RankPlacement, SelectionKey};
@@ -51,6 +51,8 @@ pub struct Composition {
     pub steps: Vec<CompositionStep>,
     /// Nanoseconds of a message from a leader to the root, as a mean over all roots.
     pub to_root: f64,
+    /// Nanoseconds in which leaders sort blocks by their destinations.
+    pub sorting: f64,
 }
 
 impl Composition {
@@ -59,7 +61,7 @@ impl Composition {
         let times: Option<Vec<f64>> =
             self.steps.iter().map(|step| Some(step.runs * step.time?)).collect();
         let times = times?;
-        Some(in_usual_arithmetic(|| times.iter().sum::<f64>() + self.to_root))
+        Some(in_usual_arithmetic(|| times.iter().sum::<f64>() + self.to_root + self.sorting))
     }
 }
 
@@ -98,6 +100,7 @@ struct StepPlan {
     between: CompositionStep,
     after: [Option<CompositionStep>; 2],
     to_root: f64,
+    sorting: f64,
 }
 
 /// Algorithm of an operation in which rank 0 does other work, and its predicted nanoseconds without this work.
@@ -108,25 +111,25 @@ pub(crate) struct AroundChoice {
 
 impl Selection {
     /// Returns the steps of a call by `choice`, as its levels select their algorithms. Returns `None` if `choice` is no composition
-    /// of the levels of a node, if the ranks have no levels, or if the operation moves a block for each rank, whose steps have no
-    /// common length.
+    /// of the levels of a node, or if the ranks have no levels.
     pub fn steps(
         &self,
         choice: AlgorithmChoice,
         case: &SelectionKey,
         model: &CopyModel,
     ) -> Option<Composition> {
-        let StepPlan { before, between, after, to_root } = match choice.algorithm.method {
+        let StepPlan { before, between, after, to_root, sorting } = match choice.algorithm.method {
             Method::Levels => self.steps_of_leaders(choice.algorithm.operation, case, model)?,
             Method::LevelSlices => self.steps_of_slices(case, model)?,
             _ => return None,
         };
-        let mut all = Composition { steps: before.into_iter().collect(), to_root };
+        let mut all = Composition { steps: before.into_iter().collect(), to_root, sorting };
         let inner = SelectionKey { bytes: between.bytes, ..StepCases::of(case)?.between };
         match self.steps(between.choice, &inner, model) {
             Some(inner) => {
                 all.steps.extend(inner.steps);
                 all.to_root += inner.to_root;
+                all.sorting += inner.sorting;
             }
             None => all.steps.push(between),
         }
@@ -143,6 +146,9 @@ impl Selection {
     ) -> Option<StepPlan> {
         use CollectiveKind::{Allreduce, Barrier, Bcast, Exscan, Reduce, Scan};
         let cases = StepCases::of(case)?;
+        if let Some(plan) = self.steps_of_blocks(operation, case, &cases, model) {
+            return Some(plan);
+        }
         let group = |operation| self.step(&cases, operation, StepRanks::Group, case.bytes, model);
         let around = self.around(operation, &cases.group, model).map(|around| {
             let AroundChoice { choice, time } = around;
@@ -172,7 +178,82 @@ impl Selection {
             Reduce => runs * costs.message(case.bytes as f64),
             _ => 0.0,
         };
-        Some(StepPlan { before: Some(before), between, after, to_root })
+        Some(StepPlan { before: Some(before), between, after, to_root, sorting: 0.0 })
+    }
+
+    /// Returns the steps of LEVELS for an operation with a block for each rank. Blocks of a group travel together.
+    fn steps_of_blocks(
+        &self,
+        operation: CollectiveKind,
+        case: &SelectionKey,
+        cases: &StepCases,
+        model: &CopyModel,
+    ) -> Option<StepPlan> {
+        use CollectiveKind::{
+            Allgather, Alltoall, Alltoallv, Bcast, Gather, Gatherv, Reduce, ReduceScatter, Scatter,
+            Scatterv,
+        };
+        let (bytes, all, here) = (case.bytes, case.ranks * case.bytes, cases.group.ranks);
+        let group = |operation, bytes| self.step(cases, operation, StepRanks::Group, bytes, model);
+        let leaders =
+            |operation, bytes| self.step(cases, operation, StepRanks::Leaders, bytes, model);
+        let (before, between, after) = match operation {
+            Gather => {
+                let root = self.step_at_root(operation, cases, bytes, model)?;
+                (Some(group(Gather, bytes)), root, None)
+            }
+            Scatter => {
+                let root = self.step_at_root(operation, cases, bytes, model)?;
+                (None, root, Some(group(Scatterv, bytes)))
+            }
+            Allgather => {
+                let between = leaders(Allgather, here * bytes);
+                (Some(group(Gatherv, bytes)), between, Some(group(Bcast, all)))
+            }
+            Alltoall => {
+                let between = leaders(Alltoallv, here * here * bytes);
+                (Some(group(Gather, all)), between, Some(group(Scatterv, all)))
+            }
+            ReduceScatter => {
+                let share = bytes / case.ranks;
+                let between = leaders(ReduceScatter, bytes);
+                (Some(group(Reduce, bytes)), between, Some(group(Scatterv, share)))
+            }
+            _ => return None,
+        };
+        // The leader sorts the blocks that leave its group, and those that enter.
+        let sorted = if operation == Alltoall { 2.0 * (here * all) as f64 } else { 0.0 };
+        let sorting = CallCosts::of(&cases.group, model).copy(sorted);
+        Some(StepPlan { before, between, after: [after, None], to_root: 0.0, sorting })
+    }
+
+    /// Returns the step between the root of a gather or a scatter and the leaders of other groups. At the same time the root exchanges
+    /// a block with each rank of its own group.
+    fn step_at_root(
+        &self,
+        operation: CollectiveKind,
+        cases: &StepCases,
+        bytes: usize,
+        model: &CopyModel,
+    ) -> Option<CompositionStep> {
+        let flat = |a: &&Algorithm| a.method == Method::Flat && a.carrier == Carrier::Messages;
+        let choice = operation.algorithms().find(flat)?.usual();
+        let of_group = cases.group.ranks * bytes;
+        let near = choice.algorithm.predicted(&SelectionKey { bytes, ..cases.group }, model);
+        let far = SelectionKey { bytes: of_group, ..cases.between };
+        let far = choice.algorithm.predicted(&far, model);
+        let time = near.zip(far).map(|(near, far)| in_usual_arithmetic(|| near + far));
+        Some(CompositionStep {
+            operation,
+            level: cases.level,
+            part: StepRanks::Leaders,
+            groups: cases.groups,
+            ranks: cases.groups,
+            bytes: of_group,
+            choice,
+            runs: 1.0,
+            time,
+        })
     }
 
     /// Returns the algorithm of a barrier or an allreduce in which rank 0 does other work, if it is predicted to be faster than a step
@@ -212,6 +293,7 @@ impl Selection {
             between: self.step(&cases, Allreduce, StepRanks::Column, slice, model),
             after: [Some(group(Allgather, slice)), None],
             to_root: 0.0,
+            sorting: 0.0,
         })
     }
 

@@ -146,6 +146,9 @@ impl<F: Fabric> Level<F> {
         me: usize,
     ) -> Level<F> {
         let mut site = state.placement(&members, fabric);
+        if part != HierarchyPart::Whole {
+            site.levels = site.levels.as_part();
+        }
         // Within a node, shared memory is used instead of multicast, because datagrams would also reach other nodes.
         if part == HierarchyPart::Group || level != TopologyLevel::Node {
             site.multicast = 0;

@@ -4,28 +4,82 @@ use crate::members::Layout;
 use crate::{BlockList, CollectiveState, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge, Staging};
 
-/// A buffer with a block for each rank, group by group.
+/// A buffer with a block for each rank, group by group: the caller's blocks, if they lie in this order, or a temporary buffer.
 struct ByGroup {
-    memory: Staging,
+    whole: Sge,
     /// By group: the blocks of the group's ranks, contiguous.
     groups: Vec<Sge>,
     /// By rank: the block of the rank.
     ranks: Vec<Sge>,
+    /// Memory of a temporary buffer.
+    memory: Option<Staging>,
 }
 
 impl ByGroup {
-    fn new<F: Fabric>(link: &CommView<F>, layout: &Layout, like: Sge, lens: &[usize]) -> ByGroup {
-        let memory = local_ops::stage(link, like, lens.iter().sum());
-        let (mut at, mut groups, mut ranks) = (0, Vec::new(), vec![Sge::EMPTY; lens.len()]);
+    /// Finds or allocates the buffer for `blocks`, which are indexed by rank.
+    fn new<F: Fabric>(link: &CommView<F>, layout: &Layout, blocks: &[Sge]) -> ByGroup {
+        let in_order: Vec<Sge> = layout.order().map(|rank| blocks[rank]).collect();
+        let in_place = Sge::join(&in_order);
+        let apart = || {
+            let len = blocks.iter().map(|block| block.len()).sum();
+            local_ops::stage(link, blocks[link.rank], len)
+        };
+        let memory = if in_place.is_some() { None } else { Some(apart()) };
+        let staged = memory.as_ref().map_or(Sge::EMPTY, |memory| memory.sge());
+        let whole = in_place.unwrap_or(staged);
+        let (mut at, mut groups, mut ranks) = (0, Vec::new(), vec![Sge::EMPTY; blocks.len()]);
         for group in &layout.groups {
             let start = at;
             for &rank in group {
-                ranks[rank] = memory.sge().part(at, lens[rank]);
-                at += lens[rank];
+                ranks[rank] = whole.part(at, blocks[rank].len());
+                at += blocks[rank].len();
             }
-            groups.push(memory.sge().part(start, at - start));
+            groups.push(whole.part(start, at - start));
         }
-        ByGroup { memory, groups, ranks }
+        ByGroup { whole, groups, ranks, memory }
+    }
+
+    /// Calls `copy` with each part of a temporary buffer and with its block.
+    fn each_apart(&self, blocks: &[Sge], copy: impl Fn(Sge, Sge)) {
+        if self.memory.is_some() {
+            self.ranks.iter().zip(blocks).for_each(|(&part, &block)| copy(part, block));
+        }
+    }
+}
+
+/// The blocks of a group's ranks in one piece: where they are, if they lie next to each other, or in a temporary buffer.
+enum GroupRoom {
+    InPlace(Sge),
+    Apart(Staging),
+}
+
+impl GroupRoom {
+    /// Finds or allocates a piece for the blocks of `ranks`. `blocks` is indexed by rank.
+    fn new<F: Fabric>(link: &CommView<F>, ranks: &[usize], blocks: &[Sge]) -> GroupRoom {
+        let these: Vec<Sge> = ranks.iter().map(|&rank| blocks[rank]).collect();
+        let apart = || {
+            let len = these.iter().map(|block| block.len()).sum();
+            GroupRoom::Apart(local_ops::stage(link, these[0], len))
+        };
+        Sge::join(&these).map_or_else(apart, GroupRoom::InPlace)
+    }
+
+    fn whole(&self) -> Sge {
+        match self {
+            GroupRoom::InPlace(whole) => *whole,
+            GroupRoom::Apart(room) => room.sge(),
+        }
+    }
+
+    /// Calls `copy` with each part of a temporary buffer and with its block.
+    fn each_apart(&self, ranks: &[usize], blocks: &[Sge], mut copy: impl FnMut(Sge, Sge)) {
+        let GroupRoom::Apart(room) = self else { return };
+        let mut at = 0;
+        for &rank in ranks {
+            let block = blocks[rank];
+            copy(room.sge().part(at, block.len()), block);
+            at += block.len();
+        }
     }
 }
 
@@ -51,29 +105,27 @@ pub async fn gather<F: Fabric>(
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
         hierarchy.group.gather(link, mine, &parts).await?;
-        return link.send(root, room.sge()).await;
+        return link.send_as_each(root, room.sge()).await;
     }
     if link.rank != root {
-        return link.send(root, mine).await;
+        return link.send_as_each(root, mine).await;
     }
-    let lens = vec![mine.len(); link.size()];
-    let room = ByGroup::new(link, layout, mine, &lens);
+    let mut rooms = Vec::new();
     let mut receives = Vec::new();
     for (n, ranks) in layout.groups.iter().enumerate() {
-        match n == home {
-            false => receives.push(link.irecv(ranks[0], room.groups[n])),
-            true => {
-                let others = ranks.iter().filter(|&&rank| rank != root);
-                receives.extend(others.map(|&rank| link.irecv(rank, blocks[rank])));
-            }
+        if n == home {
+            let others = ranks.iter().filter(|&&rank| rank != root);
+            receives.extend(others.map(|&rank| link.irecv(rank, blocks[rank])));
+            continue;
         }
+        let room = GroupRoom::new(link, ranks, blocks);
+        receives.push(link.irecv(ranks[0], room.whole()));
+        rooms.push((room, ranks));
     }
     local_ops::copy(link, mine, blocks[root]);
     link.wait_all(receives).await?;
-    for (rank, &(n, _)) in layout.places.iter().enumerate() {
-        if n != home {
-            local_ops::copy(link, room.ranks[rank], blocks[rank]);
-        }
+    for (room, ranks) in &rooms {
+        room.each_apart(ranks, blocks, |part, block| local_ops::copy(link, part, block));
     }
     Ok(())
 }
@@ -97,25 +149,26 @@ pub async fn scatter<F: Fabric>(
             return hierarchy.group.scatterv(link, &[], mine).await;
         }
         let room = local_ops::stage(link, mine, here * mine.len());
-        link.recv(root, room.sge()).await?;
+        link.recv_as_each(root, room.sge()).await?;
         let parts: Vec<Sge> =
             (0..here).map(|i| room.sge().part(i * mine.len(), mine.len())).collect();
         return hierarchy.group.scatterv(link, &parts, mine).await;
     }
     if link.rank != root {
-        return link.recv(root, mine).await;
+        return link.recv_as_each(root, mine).await;
     }
-    let lens = vec![mine.len(); link.size()];
-    let room = ByGroup::new(link, layout, mine, &lens);
+    let mut rooms = Vec::new();
     let mut sends = Vec::new();
     for (n, ranks) in layout.groups.iter().enumerate() {
         if n == home {
             let others = ranks.iter().filter(|&&rank| rank != root);
-            sends.extend(others.filter_map(|&rank| link.isend(rank, blocks[rank])));
-        } else {
-            ranks.iter().for_each(|&rank| local_ops::copy(link, blocks[rank], room.ranks[rank]));
-            sends.extend(link.isend(ranks[0], room.groups[n]));
+            sends.extend(others.filter_map(|&rank| link.isend_to_each(rank, blocks[rank])));
+            continue;
         }
+        let room = GroupRoom::new(link, ranks, blocks);
+        room.each_apart(ranks, blocks, |part, block| local_ops::copy(link, block, part));
+        sends.extend(link.isend_to_each(ranks[0], room.whole()));
+        rooms.push(room);
     }
     local_ops::copy(link, blocks[root], mine);
     link.wait_all(sends).await
@@ -129,21 +182,16 @@ pub async fn allgather<F: Fabric>(
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link).await?;
     let layout = &hierarchy.layout;
-    let lens: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
     let mine = blocks[link.rank];
-    let all = ByGroup::new(link, layout, mine, &lens);
+    let all = ByGroup::new(link, layout, blocks);
     let (group, place) = layout.places[link.rank];
     let here: Vec<Sge> = layout.groups[group].iter().map(|&rank| all.ranks[rank]).collect();
     hierarchy.group.gatherv(link, mine, if place == 0 { &here } else { &[] }).await?;
     if let Some(leaders) = &hierarchy.leaders {
         leaders.allgather(link, &all.groups).await?;
     }
-    hierarchy.group.bcast(link, 0, all.memory.sge()).await?;
-    for (rank, &block) in blocks.iter().enumerate() {
-        if rank != link.rank {
-            local_ops::copy(link, all.ranks[rank], block);
-        }
-    }
+    hierarchy.group.bcast(link, 0, all.whole).await?;
+    all.each_apart(blocks, |part, block| local_ops::copy(link, part, block));
     Ok(())
 }
 
@@ -157,15 +205,12 @@ pub async fn alltoall<F: Fabric>(
 ) -> Result<(), Fault> {
     let hierarchy = state.hierarchy(link).await?;
     let (layout, len) = (&hierarchy.layout, out[0].len());
-    let lens = vec![len; link.size()];
     // The blocks that this rank sends and receives, group by group.
-    let sends = ByGroup::new(link, layout, out[0], &lens);
-    for (&from, &to) in out.iter().zip(&sends.ranks) {
-        local_ops::copy(link, from, to);
-    }
-    let comes = ByGroup::new(link, layout, out[0], &lens);
+    let sends = ByGroup::new(link, layout, out);
+    sends.each_apart(out, |part, block| local_ops::copy(link, block, part));
+    let comes = ByGroup::new(link, layout, into);
     let (group, place) = layout.places[link.rank];
-    let (here, all) = (layout.groups[group].len(), lens.len() * len);
+    let (here, all) = (layout.groups[group].len(), link.size() * len);
     if let (Some(leaders), 0) = (&hierarchy.leaders, place) {
         let (gathered, scattered) = (
             local_ops::stage(link, out[0], here * all),
@@ -175,7 +220,7 @@ pub async fn alltoall<F: Fabric>(
             (0..here).map(|i| room.sge().part(i * all, all)).collect()
         };
         let (out_rows, in_rows) = (rows(&gathered), rows(&scattered));
-        hierarchy.group.gather(link, sends.memory.sge(), &out_rows).await?;
+        hierarchy.group.gather(link, sends.whole, &out_rows).await?;
         // Between groups: the blocks from the ranks of this group to the ranks of each other group, and in the other direction.
         let (leaving, coming) = (
             local_ops::stage(link, out[0], here * all),
@@ -207,13 +252,11 @@ pub async fn alltoall<F: Fabric>(
             }
             start += ranks.len() * len;
         }
-        hierarchy.group.scatterv(link, &in_rows, comes.memory.sge()).await?;
+        hierarchy.group.scatterv(link, &in_rows, comes.whole).await?;
     } else {
-        hierarchy.group.gather(link, sends.memory.sge(), &[]).await?;
-        hierarchy.group.scatterv(link, &[], comes.memory.sge()).await?;
+        hierarchy.group.gather(link, sends.whole, &[]).await?;
+        hierarchy.group.scatterv(link, &[], comes.whole).await?;
     }
-    for (&from, &to) in comes.ranks.iter().zip(into) {
-        local_ops::copy(link, from, to);
-    }
+    comes.each_apart(into, |part, block| local_ops::copy(link, part, block));
     Ok(())
 }

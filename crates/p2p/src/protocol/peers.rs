@@ -21,7 +21,7 @@ pub struct MessagePeer {
     table: u32,
     /// Maximum length of a piece of a payload, in bytes.
     pub piece: u32,
-    /// True if processors copy to and from memory that the peer allocates. Payloads can then be staged.
+    /// True if processors copy to and from memory that the peer allocates within a call. Payloads can then be staged.
     pub near: bool,
     /// True if processors reach all of the peer's memory. Payloads can then be co-copied.
     pub shares: bool,
@@ -160,8 +160,8 @@ fn described<F: Fabric>(
         table,
         eager: tables.eager(table, distance),
         piece: to.send_max as u32,
-        near: path.place != Locality::Elsewhere,
-        shares: path.direct && path.place != Locality::Elsewhere,
+        near: path.synchronous,
+        shares: path.direct && path.synchronous,
         ..known
     }
 }

@@ -37,6 +37,7 @@ pub(super) const ENTRY: ProtocolEntry = ProtocolEntry {
 pub(super) fn eligible(case: &MessageCase) -> Result<(), &'static str> {
     match case.path {
         path if path.place == Locality::Elsewhere => Err("the ranks share no memory"),
+        path if !path.synchronous => Err("its copies do not end within a call"),
         path if path.staging == 0 => Err("there is no staging memory"),
         _ if case.pattern == TransferPattern::Synchronous => {
             Err("its sender would not hear that it is matched")

@@ -42,6 +42,7 @@ const USUAL: PeerPath = PeerPath {
     send_max: 16 << 10,
     eager: 16 << 10,
     staging: 1 << 20,
+    synchronous: true,
     ranks_each: 1,
     distance: CacheDistance::Shared,
     writes: false,
@@ -51,8 +52,11 @@ const FAR: PeerPath = PeerPath { distance: CacheDistance::Apart, ..USUAL };
 const NO_CMA: PeerPath = PeerPath { direct: false, ..USUAL };
 const CROWD: PeerPath = PeerPath { ranks_each: 4, ..USUAL };
 const HERE: PeerPath = PeerPath { place: Locality::Here, ..USUAL };
-const NETWORK: PeerPath = PeerPath { place: Locality::Elsewhere, staging: 0, ..USUAL };
-const PLACES: [PeerPath; 6] = [USUAL, FAR, NO_CMA, CROWD, HERE, NETWORK];
+const NETWORK: PeerPath =
+    PeerPath { place: Locality::Elsewhere, staging: 0, synchronous: false, ..USUAL };
+/// A peer of a simulated node: time passes between a call and its completion.
+const SIMULATED: PeerPath = PeerPath { staging: 0, synchronous: false, ..USUAL };
+const PLACES: [PeerPath; 7] = [USUAL, FAR, NO_CMA, CROWD, HERE, NETWORK, SIMULATED];
 
 const ALL: usize = usize::MAX;
 

@@ -8,7 +8,7 @@ use crate::simulated::memory::Layout;
 use crate::simulated::ops::Op;
 use crate::simulated::world::{Blocking, Notes, name, share, simulate};
 use std::sync::Arc;
-use weft_collective::algorithm::{Algorithm, Carrier};
+use weft_collective::algorithm::{Algorithm, Carrier, Requirement};
 use weft_collective::catalog::ALGORITHMS;
 use weft_fabric_sim::{Chaos, SimOptions};
 use weft_fabric_testing::machine::{self, machine, together};
@@ -25,9 +25,10 @@ fn all_served(notes: &Notes, carriers: &[Carrier]) {
     assert!(missing.is_empty(), "eligible nowhere in this test: {missing:?}");
 }
 
-/// Returns the compositions of levels.
+/// Returns the compositions of levels, and the other algorithms that need levels.
 fn hierarchies() -> impl Iterator<Item = &'static Algorithm> {
-    ALGORITHMS.iter().filter(|a| a.carrier == Carrier::Hierarchy)
+    let needs_levels = |a: &Algorithm| a.needs.contains(&Requirement::Levels);
+    ALGORITHMS.iter().filter(move |a| a.carrier == Carrier::Hierarchy || needs_levels(a))
 }
 
 /// Simulates all calls with one rank per node, or with several.

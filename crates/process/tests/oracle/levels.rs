@@ -7,7 +7,7 @@ use crate::simulated::ops::Op;
 use crate::simulated::world::{Blocking, Notes, Program, name, share_on, simulate};
 use std::rc::Rc;
 use std::sync::Arc;
-use weft_collective::algorithm::Algorithm;
+use weft_collective::algorithm::{Algorithm, Requirement};
 use weft_collective::catalog::ALGORITHMS;
 use weft_collective::{CollectiveKind, Selection, installed_maps};
 use weft_fabric::copies::ProcessorGroups;
@@ -33,9 +33,9 @@ const FORMS: [Form; 5] = [
     form(700, Op::Sum, false, true, false),
 ];
 
-/// Returns the compositions of levels.
+/// Returns the algorithms that need levels: the compositions, and the pipelines.
 fn levels() -> impl Iterator<Item = &'static Algorithm> {
-    ALGORITHMS.iter().filter(|a| a.method.is_composition_of_node())
+    ALGORITHMS.iter().filter(|a| a.needs.contains(&Requirement::Levels))
 }
 
 /// Returns the calls of all compositions on `ranks` ranks. Blocks are short, because the oracle computes those of all ranks on each
@@ -164,7 +164,8 @@ fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
     let form = form(count, Op::Sum, false, false, false);
     let call = calls::of(algorithm, ranks, &[form])[0];
     let map = Rc::new(installed_maps::load(installed_maps::TOGETHER).expect("a map"));
-    let mut selection = Selection::by(map);
+    let mut selection = Selection::default();
+    selection.use_maps(Some(map), None);
     selection.ask_for(operation, name).expect("an algorithm");
     let selection = Rc::new(selection);
     let outcome = run(machine, SimOptions::new(ranks), |sim| {
@@ -193,13 +194,13 @@ fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
 /// If each rank has a block for each other rank, or if data go from rank to rank, the farther level's lines cost more, too.
 fn most_growth(operation: CollectiveKind, [near, far]: [MachineLevel; 2]) -> f64 {
     use CollectiveKind::{
-        Allreduce, Alltoall, Barrier, Bcast, Exscan, Reduce, ReduceScatter, Scan,
+        Allreduce, Alltoall, Alltoallv, Barrier, Bcast, Exscan, Reduce, ReduceScatter, Scan,
     };
     let ratio = |of: fn(&MachineLevel) -> f64| of(&far) / of(&near);
     let (through, ranks) = (ratio(|level| level.through as f64), ratio(|level| level.ranks as f64));
     match operation {
-        Barrier | Bcast | Reduce | Allreduce => through,
-        Alltoall | ReduceScatter | Scan | Exscan => ranks * ratio(|level| level.line as f64),
+        Barrier | Bcast | Reduce | Allreduce | Scan | Exscan => through,
+        Alltoall | Alltoallv | ReduceScatter => ranks * ratio(|level| level.line as f64),
         _ => through.max(ranks),
     }
 }
@@ -212,8 +213,7 @@ struct MachineLevel {
     through: Picoseconds,
 }
 
-/// From one level of the machine to the next, no small call grows faster than its tree is deep, or than its blocks are many. Of
-/// alltoallv nothing is said: no rank knows all lengths, so that no algorithm with levels serves it.
+/// From one level of the machine to the next, no small call grows faster than its tree is deep, or than its blocks are many.
 #[test]
 fn small_calls_grow_no_faster_than_the_levels() {
     let machine = machine("epyc9654");
@@ -223,7 +223,7 @@ fn small_calls_grow_no_faster_than_the_levels() {
         MachineLevel { ranks: level.processors.0, line: level.line.0, through }
     });
     let levels: Vec<MachineLevel> = levels.collect();
-    for operation in CollectiveKind::ALL.into_iter().filter(|&o| o != CollectiveKind::Alltoallv) {
+    for operation in CollectiveKind::ALL {
         let times: Vec<_> =
             levels.iter().map(|level| time(&machine, level.ranks, operation)).collect();
         println!("{operation}: {times:?} ps on {levels:?}");

@@ -14,5 +14,6 @@ mod long;
 mod overlap;
 mod overlapping;
 mod rails;
+mod regret;
 mod short_of_memory;
 mod short_way;

@@ -45,12 +45,13 @@ pub fn lines(composition: &Composition) -> String {
         text + "\n"
     };
     let mut text: String = composition.steps.iter().map(line).collect();
-    if composition.to_root > 0.0 {
-        let us = composition.to_root / 1e3;
-        text += &format!(
-            "    {:14} {:36} {:>10} {:14} {us:.2} us\n",
-            "message", "from a leader to the root", "", ""
-        );
+    let more = [
+        ("message", "from a leader to the root", composition.to_root),
+        ("copies", "blocks that leaders sort", composition.sorting),
+    ];
+    for (name, about, ns) in more.into_iter().filter(|(_, _, ns)| *ns > 0.0) {
+        let us = ns / 1e3;
+        text += &format!("    {name:14} {about:36} {:>10} {:14} {us:.2} us\n", "", "");
     }
     text
 }
