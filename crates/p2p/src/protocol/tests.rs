@@ -42,14 +42,14 @@ const USUAL: PeerPath = PeerPath {
     send_max: 16 << 10,
     eager: 16 << 10,
     staging: 1 << 20,
-    ranks_each: 1,
+    threads_each: 1,
     distance: CacheDistance::Shared,
     writes: false,
     asked: None,
 };
 const FAR: PeerPath = PeerPath { distance: CacheDistance::Apart, ..USUAL };
 const NO_CMA: PeerPath = PeerPath { direct: false, ..USUAL };
-const CROWD: PeerPath = PeerPath { ranks_each: 4, ..USUAL };
+const CROWD: PeerPath = PeerPath { threads_each: 4, ..USUAL };
 const HERE: PeerPath = PeerPath { place: Locality::Here, ..USUAL };
 const NETWORK: PeerPath = PeerPath { place: Locality::Elsewhere, staging: 0, ..USUAL };
 const PLACES: [PeerPath; 6] = [USUAL, FAR, NO_CMA, CROWD, HERE, NETWORK];
