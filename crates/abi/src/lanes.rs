@@ -55,7 +55,8 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use weft_fabric::Fabric;
-use weft_fabric::wait::BiasedLock;
+use weft_fabric::wait::{BiasedLock, ProcessorTurns};
+use weft_fabric_shm::Shm;
 
 /// Class of the requests of lanes, as in [`crate::state::ProcessState::requests`].
 const REQUESTS: usize = 7;
@@ -110,31 +111,28 @@ static COUNT: AtomicUsize = AtomicUsize::new(1);
 /// Set of the lanes that are open.
 static OPEN: AtomicU32 = AtomicU32::new(0);
 
-/// Number of threads that have used lanes and have not ended.
-static THREADS: AtomicU32 = AtomicU32::new(0);
+/// Count of the threads that have used lanes and have not ended. It also decides the protocols of long messages.
+pub static TURNS: ProcessorTurns = ProcessorTurns::new();
 
-/// A thread that counts in [`THREADS`] as long as this value.
+/// A thread that counts in [`TURNS`] as long as this value.
 struct CountedThread;
 
 impl CountedThread {
     fn new() -> CountedThread {
-        THREADS.fetch_add(1, Ordering::Relaxed);
+        TURNS.begin_thread();
         CountedThread
     }
 }
 
 impl Drop for CountedThread {
     fn drop(&mut self) {
-        THREADS.fetch_sub(1, Ordering::Relaxed);
+        TURNS.end_thread();
     }
 }
 
 thread_local! {
     static COUNTED: CountedThread = CountedThread::new();
 }
-
-/// Number of threads of this process for which there are processors.
-static PROCESSORS: AtomicU32 = AtomicU32::new(u32::MAX);
 
 impl MessageLane {
     const fn new() -> MessageLane {
@@ -294,9 +292,8 @@ impl LaneState {
 pub fn begin(engine: &Engine) {
     // All ranks of the job are on this machine if there are lanes.
     let fabric = engine.endpoint().fabric();
-    let processors = fabric.shm().map_or(1, |shm| shm.processors() / fabric.size()).max(1);
-    PROCESSORS.store(u32::try_from(processors).unwrap_or(u32::MAX), Ordering::Relaxed);
-    COUNT.store(engine.endpoint().fabric().lanes().min(LANES_END), Ordering::Relaxed);
+    TURNS.share(fabric.size(), fabric.shm().map_or(1, Shm::processors));
+    COUNT.store(fabric.lanes().min(LANES_END), Ordering::Relaxed);
 }
 
 /// Returns true if communicators may have lanes.
@@ -319,7 +316,7 @@ pub fn end() {
 
 /// Returns true if more threads communicate than there are processors.
 pub fn crowded() -> bool {
-    THREADS.load(Ordering::Relaxed) > PROCESSORS.load(Ordering::Relaxed)
+    TURNS.is_crowded()
 }
 
 /// Returns the number of the lane for the messages of a new communicator, or 0 if it has none. All members choose alike.

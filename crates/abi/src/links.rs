@@ -13,6 +13,7 @@ use crate::chapter_state::ChapterState;
 use crate::constants::*;
 use crate::engine::{CommObject, Engine};
 use crate::error::Error;
+use crate::lanes;
 use crate::settings;
 use crate::settings::agreement::jobs::{self, JobSettings};
 use crate::types::Comm;
@@ -239,6 +240,7 @@ fn update_oversubscription(engine: &Engine) {
     let fabric = engine.endpoint().fabric();
     if let Some(shm) = fabric.shm().filter(|_| !nodes::are_faked()) {
         engine.policy().crowd(shm.processes(), shm.processors());
+        lanes::TURNS.share(shm.processes(), shm.processors());
     }
 }
 

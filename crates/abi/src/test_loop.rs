@@ -84,8 +84,10 @@ fn report(row: u32) {
     let last = test_loop;
     test_loop = TestLoop { next_millis: now + INTERVAL, ..last }.at(row);
     let tests = u64::from(row.wrapping_sub(last.row));
-    if test_loop.busy_nanos - last.busy_nanos > tests * MOST_NANOS {
-        // The program computes between its tests.
+    // If the last report was of another thread's test, the times may be in any order.
+    let busy = test_loop.busy_nanos.checked_sub(last.busy_nanos);
+    if busy.is_none_or(|busy| busy > tests * MOST_NANOS) {
+        // The program computes between its tests, or several threads test.
         return LOOP.set(TestLoop { since_millis: now, ..test_loop });
     }
     test_loop.reports += 1;

@@ -6,6 +6,7 @@ mod doorbell;
 mod handover;
 mod helper_thread;
 mod policy;
+mod processor_turns;
 
 pub use affinity::{Affinity, place};
 pub use biased_lock::BiasedLock;
@@ -13,3 +14,4 @@ pub use doorbell::{Doorbell, Sleep, Token};
 pub use handover::{Handover, Help, MainThreadInside};
 pub use helper_thread::{HelperCounts, HelperHandle, HelperTurn};
 pub use policy::{WaitPolicy, WaitStep, Waiter};
+pub use processor_turns::ProcessorTurns;

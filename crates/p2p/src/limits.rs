@@ -1,6 +1,7 @@
 //! Limits of the protocols.
 
 use crate::message::MessageProtocol;
+use weft_fabric::wait::ProcessorTurns;
 use weft_intranode::staging;
 
 /// Limits of the protocols. Sizes are in bytes.
@@ -19,6 +20,8 @@ pub struct ProtocolLimits {
     pub staging: usize,
     /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
     pub ranks_each: u32,
+    /// The present number of threads that take turns on a processor. `None`: each rank has one thread.
+    pub turns: Option<&'static ProcessorTurns>,
     /// Method to move large payloads.
     pub rendezvous: Rendezvous,
     /// Protocol for all payloads for which this protocol is eligible. `None`: each payload goes by its cheapest protocol.
@@ -62,12 +65,18 @@ impl ProtocolLimits {
         far_credit: 1 << 20,
         staging: staging::USUAL,
         ranks_each: 1,
+        turns: None,
         rendezvous: Rendezvous::Read,
         protocol: None,
         prepares: false,
         notifies_at_end: false,
         ends_by_helper: true,
     };
+
+    /// Returns the number of threads, of all ranks, that take turns on a processor now. The number is at least 1.
+    pub fn threads_each(&self) -> u32 {
+        self.turns.map_or(1, ProcessorTurns::each).max(self.ranks_each)
+    }
 }
 
 /// Default maximum payload, in bytes, of one sender's messages that a receiver has not received yet. The maximum is enough for 64

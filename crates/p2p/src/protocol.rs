@@ -63,8 +63,8 @@ pub struct PeerPath {
     /// True if operations on the peer's memory are complete when their calls return. Simulated time passes between call and
     /// completion, also within a node.
     pub synchronous: bool,
-    /// Number of ranks that take turns on a processor; 1 if each rank has its own processor.
-    pub ranks_each: u32,
+    /// Number of threads, of all ranks, that take turns on a processor; 1 if each thread has its own processor.
+    pub threads_each: u32,
     /// Assumed distance between the caches of the peer's processor and of this process's processor.
     pub distance: CacheDistance,
     /// True if the sender of an offered payload wants to write the payload.
@@ -123,7 +123,7 @@ impl PeerPath {
             eager: limits.eager,
             staging: if near { weft_intranode::staging::largest(limits.staging) } else { 0 },
             synchronous: near,
-            ranks_each: limits.ranks_each.max(1),
+            threads_each: limits.threads_each(),
             distance: CacheDistance::Shared,
             writes: limits.rendezvous == crate::Rendezvous::Write,
             asked: limits.protocol,
@@ -167,7 +167,7 @@ impl ProtocolWork {
             TransferPattern::ManyToOne => (self.sender, SEVERAL * self.receiver),
             _ => (self.sender, self.receiver),
         };
-        if case.path.ranks_each > 1 {
+        if case.path.threads_each > 1 {
             return sender + receiver + model.switch * f64::from(self.turns);
         }
         let overlapped = sender.max(receiver) + sender.min(receiver) / f64::from(self.parts);
@@ -182,7 +182,7 @@ impl MessageCase {
         model.line.at(self.path.distance)
     }
 
-    /// Returns the time to copy `len` bytes that the other end has written. If few ranks take turns on a processor, the bytes are
+    /// Returns the time to copy `len` bytes that the other end has written. If few threads take turns on a processor, the bytes are
     /// still in the other end's cache. Otherwise the bytes may have left the other end's private cache.
     fn fetch(&self, model: &CopyModel, len: usize) -> f64 {
         match self.path.place {
@@ -219,9 +219,9 @@ impl MessageCase {
         .max(0.0)
     }
 
-    /// Returns true if the payloads of all ranks that share a processor, at both ends, exceed the processor's private cache.
+    /// Returns true if the payloads of all threads that share a processor, at both ends, exceed the processor's private cache.
     fn is_out_of_cache(&self, model: &CopyModel) -> bool {
-        let each = self.path.ranks_each as usize;
+        let each = self.path.threads_each as usize;
         each > 1 && self.bytes.saturating_mul(2 * each) > model.private
     }
 

@@ -79,20 +79,21 @@ pub fn inherit(from: &CommObject, to: &CommObject) {
     hints::select(to);
 }
 
-/// Returns how the messages of a new communicator with these hints get their lanes. All members call it.
-pub fn agreed_lanes(
+/// Gives a new communicator the hints of the call that makes it. The result is how its messages get their lanes. All members agree about
+/// this, so all of them await the result, and a member without hints passes `None`.
+pub fn give_hints(
     new: &CommObject,
     hints: Option<&weft_process::Info>,
-    call: &'static str,
-) -> Result<LaneChoice, Error> {
-    if !lanes::can_carry(new) {
-        return Ok(LaneChoice::ByComm);
-    }
+) -> impl Future<Output = Result<LaneChoice, weft_process::Error>> + use<> {
+    hints.iter().for_each(|hints| hints::keep(new, hints));
     let promised = hints.is_some_and(|hints| hints.get(hints::NO_ANY_TAG) == Some("true"));
-    let all = new.smallest(promised.into());
-    match new.engine().block_on(&WaitingCall::new(call), all)? {
-        0 => Ok(LaneChoice::ByComm),
-        _ => Ok(LaneChoice::ByTag),
+    let all = lanes::can_carry(new).then(|| new.smallest(promised.into()));
+    async move {
+        let Some(all) = all else { return Ok(LaneChoice::ByComm) };
+        match all.await? {
+            0 => Ok(LaneChoice::ByComm),
+            _ => Ok(LaneChoice::ByTag),
+        }
     }
 }
 
@@ -115,10 +116,42 @@ pub fn inherited(from: &CommObject, to: Option<Rc<CommObject>>) -> Comm {
     keep(to)
 }
 
+/// Sets the inherited properties of a new communicator and the hints that the call passes, and makes a handle for it. All members call
+/// it. `None` becomes MPI_COMM_NULL.
+pub fn inherited_with(
+    from: &CommObject,
+    to: Option<Rc<CommObject>>,
+    hints: Option<&weft_process::Info>,
+    call: &'static str,
+) -> Result<Comm, Error> {
+    let Some(to) = to else { return Ok(MPI_COMM_NULL) };
+    let choice = to.engine().block_on(&WaitingCall::new(call), give_hints(&to, hints))?;
+    inherit(from, &to);
+    Ok(keep_in(to, choice))
+}
+
+/// Hints of a call that duplicates a communicator.
+enum DupHints {
+    /// The call has no argument for hints.
+    Absent,
+    /// The call has an argument, which may be MPI_INFO_NULL.
+    Passed(Option<weft_process::Info>),
+}
+
+impl DupHints {
+    /// Gives the new communicator the hints. Returns how its messages get their lanes.
+    async fn give(self, new: &CommObject) -> Result<LaneChoice, weft_process::Error> {
+        match self {
+            DupHints::Absent => Ok(LaneChoice::ByComm),
+            DupHints::Passed(hints) => give_hints(new, hints.as_ref()).await,
+        }
+    }
+}
+
 /// MPI_Comm_dup.
 pub(crate) unsafe fn comm_dup(handle: Comm, newcomm: *mut Comm) -> Result<(), Error> {
     // SAFETY: `dup` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { dup(handle, newcomm, "MPI_Comm_dup", |_, _| Ok(LaneChoice::ByComm)) }
+    unsafe { dup(handle, DupHints::Absent, newcomm, "MPI_Comm_dup") }
 }
 
 /// MPI_Comm_dup_with_info.
@@ -127,29 +160,25 @@ pub(crate) unsafe fn comm_dup_with_info(
     info: Info,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    let hints = optional_info(info)?;
-    let apply = |new: &CommObject, call| {
-        hints.iter().for_each(|hints| hints::keep(new, hints));
-        agreed_lanes(new, hints.as_ref(), call)
-    };
+    let hints = DupHints::Passed(optional_info(info)?);
     // SAFETY: `dup` needs a valid pointer, which the program passes as MPI requires.
-    unsafe { dup(handle, newcomm, "MPI_Comm_dup_with_info", apply) }
+    unsafe { dup(handle, hints, newcomm, "MPI_Comm_dup_with_info") }
 }
 
-/// Duplicates a communicator. `apply` gives the new communicator its hints, and returns how its messages get their lanes.
+/// Duplicates a communicator.
 ///
 /// # Safety
 /// `newcomm` is NULL or may be written.
 unsafe fn dup(
     handle: Comm,
+    hints: DupHints,
     newcomm: *mut Comm,
     call: &'static str,
-    apply: impl FnOnce(&CommObject, &'static str) -> Result<LaneChoice, Error>,
 ) -> Result<(), Error> {
     not_null(newcomm, "newcomm")?;
     let old = comm(handle)?;
     let new = old.engine().block_on(&WaitingCall::new(call), old.dup())?;
-    let choice = apply(&new, call)?;
+    let choice = old.engine().block_on(&WaitingCall::new(call), hints.give(&new))?;
     inherit(&old, &new);
     let made = keep_in(new.clone(), choice);
     if let Err(error) = caching::copy_attributes(handle, made.0, &old.attributes, &new.attributes) {
@@ -168,7 +197,7 @@ pub(crate) unsafe fn comm_idup(
     request: *mut Request,
 ) -> Result<(), Error> {
     // SAFETY: `idup` needs valid pointers, which the program passes as MPI requires.
-    unsafe { idup(handle, None, newcomm, request) }
+    unsafe { idup(handle, DupHints::Absent, newcomm, request) }
 }
 
 /// MPI_Comm_idup_with_info.
@@ -178,7 +207,7 @@ pub(crate) unsafe fn comm_idup_with_info(
     newcomm: *mut Comm,
     request: *mut Request,
 ) -> Result<(), Error> {
-    let hints = optional_info(info)?;
+    let hints = DupHints::Passed(optional_info(info)?);
     // SAFETY: `idup` needs valid pointers, which the program passes as MPI requires.
     unsafe { idup(handle, hints, newcomm, request) }
 }
@@ -187,7 +216,7 @@ pub(crate) unsafe fn comm_idup_with_info(
 /// `newcomm` is NULL or may be written until the request is complete, `request` is NULL or may be written.
 unsafe fn idup(
     handle: Comm,
-    info: Option<weft_process::Info>,
+    hints: DupHints,
     newcomm: *mut Comm,
     request: *mut Request,
 ) -> Result<(), Error> {
@@ -202,8 +231,9 @@ unsafe fn idup(
     let task = old.engine().spawn(async move {
         let new = duplicate.await?;
         *new.attributes.borrow_mut() = attributes.into_inner();
-        info.iter().for_each(|info| hints::keep(&new, info));
-        let handle = inherited(&from, Some(new));
+        let choice = hints.give(&new).await?;
+        inherit(&from, &new);
+        let handle = keep_in(new, choice);
         // SAFETY: `to` is the address of `newcomm`, which the program keeps until the request is complete; the contract of this
         // function says so.
         unsafe { std::ptr::with_exposed_provenance_mut::<Comm>(to).write(handle) };

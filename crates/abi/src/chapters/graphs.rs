@@ -2,6 +2,7 @@
 
 use crate::arguments::{comm, count, intracomm, not_null, optional_info, rank, store};
 use crate::arrays::{list, store_list};
+use crate::chapters::communicators::inherited_with;
 use crate::chapters::topologies::arrange;
 use crate::constants::*;
 use crate::engine::CommObject;
@@ -205,6 +206,18 @@ fn degree(n: c_int, argument: &str) -> Result<usize, Error> {
     count(i64::from(n), argument).map_err(|e| Error::new(MPI_ERR_ARG, e.text()))
 }
 
+/// Makes a communicator of all ranks of `old` with these neighbours and hints. `call` names the MPI function.
+fn distribute(
+    old: &CommObject,
+    part: Neighborhood,
+    hints: Option<&weft_process::Info>,
+    call: &'static str,
+) -> Result<Comm, Error> {
+    let made = old.arranged(old.size(), CommTopology::Distributed(part));
+    let new = old.engine().block_on(&WaitingCall::new(call), made)?;
+    inherited_with(old, new, hints, call)
+}
+
 /// MPI_Dist_graph_create_adjacent.
 pub(crate) unsafe fn dist_graph_create_adjacent(
     handle: Comm,
@@ -218,8 +231,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
     _reorder: c_int,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    // No hint has an effect, but an invalid info handle is an error.
-    optional_info(info)?;
+    let hints = optional_info(info)?;
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let (into, out) = (degree(indegree, "indegree")?, degree(outdegree, "outdegree")?);
@@ -234,8 +246,7 @@ pub(crate) unsafe fn dist_graph_create_adjacent(
         let weighted = sourceweights.addr() != MPI_UNWEIGHTED;
         Neighborhood { sources: from.collect(), destinations: to.collect(), weighted }
     };
-    let part = CommTopology::Distributed(part);
-    let new = arrange(&old, old.size(), part, "MPI_Dist_graph_create_adjacent")?;
+    let new = distribute(&old, part, hints.as_ref(), "MPI_Dist_graph_create_adjacent")?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_dist_graph") }
 }
@@ -252,8 +263,7 @@ pub(crate) unsafe fn dist_graph_create(
     _reorder: c_int,
     newcomm: *mut Comm,
 ) -> Result<(), Error> {
-    // No hint has an effect, but an invalid info handle is an error.
-    optional_info(info)?;
+    let hints = optional_info(info)?;
     not_null(newcomm, "comm_dist_graph")?;
     let old = intracomm(handle)?;
     let n = degree(n, "n")?;
@@ -274,7 +284,7 @@ pub(crate) unsafe fn dist_graph_create(
     let all = old.engine().block_on(&WaitingCall::new(call), old.all_edges(edges))?;
     let weighted = given.addr() != MPI_UNWEIGHTED;
     let part = Neighborhood { weighted, ..Neighborhood::at(old.rank(), &all) };
-    let new = arrange(&old, old.size(), CommTopology::Distributed(part), call)?;
+    let new = distribute(&old, part, hints.as_ref(), call)?;
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
     unsafe { store(newcomm, new, "comm_dist_graph") }
 }

@@ -2,8 +2,8 @@
 //!
 //! The hints that the standard defines are kept with the communicator and returned by MPI_Comm_get_info. A communicator that is made
 //! from another communicator does not inherit the hints. `mpi_assert_no_any_tag` is used if there are lanes and all processes give it
-//! to MPI_Comm_dup_with_info or MPI_Comm_create_from_group: then the tag of a message gives its lane (`crate::lanes`). Matching uses
-//! none of the hints: its cost does not depend on wildcards that nobody uses.
+//! to the call that makes the communicator: then the tag of a message gives its lane (`crate::lanes`). Matching uses none of
+//! the hints: its cost does not depend on wildcards that nobody uses.
 //!
 //! A hint of Weft selects the algorithm of an operation on one communicator, as the setting of the same name does for all
 //! communicators: `weft_allreduce` = `RGM:7`. All ranks must give the same value. Communicators that are made from the communicator

@@ -259,6 +259,7 @@ fn connect(state: &ProcessState, level: c_int) -> Result<(), ConnectFailure> {
     let shm = node.shm().filter(|_| shared);
     policy.home = shm.and_then(Shm::own_processor).map(Affinity::new);
     limits.ranks_each = policy.ranks_each();
+    limits.turns = Some(&crate::lanes::TURNS);
     limits.far_credit = match settings::is_given("WEFT_CREDIT") {
         true => limits.credit,
         false => weft_p2p::far_credit(nodes.len()),

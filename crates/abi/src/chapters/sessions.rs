@@ -4,7 +4,7 @@
 //! The engine starts with the first call of MPI_Init or MPI_Session_init, and serves the world and all sessions.
 
 use crate::arguments::{group, not_null, optional_info, session, store, store_new, string, text};
-use crate::chapters::communicators::{agreed_lanes, keep, keep_in};
+use crate::chapters::communicators::{give_hints, keep_in};
 use crate::chapters::connecting;
 use crate::chapters::errors::check_errhandler;
 use crate::constants::*;
@@ -224,11 +224,18 @@ fn joined(handle: Group, argument: &str) -> Result<weft_process::Group, Error> {
     }
 }
 
-/// Sets the algorithms, the hints and the error handler of a communicator without a parent.
-fn found(new: &CommObject, hints: Option<&weft_process::Info>, errhandler: Errhandler) {
+/// Sets the algorithms, the hints and the error handler of a communicator without a parent, and makes a handle for it. All members call
+/// it.
+fn found(
+    new: Rc<CommObject>,
+    hints: Option<&weft_process::Info>,
+    errhandler: Errhandler,
+    call: &WaitingCall,
+) -> Result<Comm, Error> {
     new.select(state().selection.borrow().clone());
-    hints.iter().for_each(|hints| crate::chapters::hints::keep(new, hints));
+    let choice = engine()?.block_on(call, give_hints(&new, hints))?;
     new.errhandler.set(errhandler.0);
+    Ok(keep_in(new, choice))
 }
 
 /// MPI_Comm_create_from_group.
@@ -250,12 +257,11 @@ pub(crate) unsafe fn comm_create_from_group(
         }
         let members = joined(group_, "group")?;
         let made = CommObject::from_group(engine()?, &members, name.as_bytes());
-        let call = "MPI_Comm_create_from_group";
-        let new = engine()?.block_on(&WaitingCall::new(call), made)?;
-        found(&new, hints.as_ref(), errhandler);
-        let choice = agreed_lanes(&new, hints.as_ref(), call)?;
+        let call = WaitingCall::new("MPI_Comm_create_from_group");
+        let new = engine()?.block_on(&call, made)?;
+        let new = found(new, hints.as_ref(), errhandler, &call)?;
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
-        unsafe { store(to, keep_in(new, choice), "newcomm") }
+        unsafe { store(to, new, "newcomm") }
     })
 }
 
@@ -297,8 +303,8 @@ pub(crate) unsafe fn intercomm_create_from_groups(
             CommObject::intercomm_from_groups(engine()?, &local, leader, remote, name.as_bytes());
         let call = WaitingCall::new("MPI_Intercomm_create_from_groups");
         let new = connecting::joined(&call, engine()?.block_on(&call, made)?)?;
-        found(&new, hints.as_ref(), errhandler);
+        let new = found(new, hints.as_ref(), errhandler, &call)?;
         // SAFETY: `to` points to room for the result, as MPI requires of the program.
-        unsafe { store(to, keep(Some(new)), "newintercomm") }
+        unsafe { store(to, new, "newintercomm") }
     })
 }

@@ -5,7 +5,7 @@
 //! only one kind, because it does not know the kinds for which the other processes ask.
 
 use crate::arguments::{comm, not_null, optional_info, store, store_new};
-use crate::chapters::communicators::inherited;
+use crate::chapters::communicators::inherited_with;
 use crate::chapters::init::nodes;
 use crate::chapters::sessions::members;
 use crate::constants::*;
@@ -174,9 +174,7 @@ pub(crate) unsafe fn comm_split_type(
         }
     }
     let new = old.engine().block_on(&call, old.split(colour, key))?;
-    if let (Some(new), Some(hints)) = (&new, &hints) {
-        crate::chapters::hints::keep(new, hints);
-    }
+    let new = inherited_with(&old, new, hints.as_ref(), "MPI_Comm_split_type")?;
     if let Some(kind) = kind
         && info != MPI_INFO_NULL
     {
@@ -186,7 +184,7 @@ pub(crate) unsafe fn comm_split_type(
         })?;
     }
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
-    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
+    unsafe { store(newcomm, new, "newcomm") }
 }
 
 /// MPI_Get_hw_resource_info.

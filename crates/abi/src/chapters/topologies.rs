@@ -2,7 +2,7 @@
 
 use crate::arguments::{comm, count, intracomm, not_null, rank, store};
 use crate::arrays::{list, store_list};
-use crate::chapters::communicators::{inherit, keep};
+use crate::chapters::communicators::inherited;
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
@@ -60,10 +60,7 @@ pub(super) fn arrange(
     call: &'static str,
 ) -> Result<Comm, Error> {
     let new = old.engine().block_on(&WaitingCall::new(call), old.arranged(size, topology))?;
-    if let Some(new) = &new {
-        inherit(old, new);
-    }
-    Ok(keep(new))
+    Ok(inherited(old, new))
 }
 
 /// MPI_Cart_create.
@@ -213,10 +210,9 @@ pub(crate) unsafe fn cart_sub(
     let new = old.engine().block_on(&WaitingCall::new("MPI_Cart_sub"), split)?;
     if let Some(new) = &new {
         *new.topology.borrow_mut() = Some(CommTopology::Cartesian(part));
-        inherit(&old, new);
     }
     // SAFETY: `newcomm` points to room for the result, as MPI requires of the program.
-    unsafe { store(newcomm, keep(new), "newcomm") }
+    unsafe { store(newcomm, inherited(&old, new), "newcomm") }
 }
 
 /// MPI_Dims_create.

@@ -94,7 +94,7 @@ fn eligible(case: &MessageCase) -> Result<(), &'static str> {
         path if !path.direct => Err("the sender's memory cannot be read"),
         path if !path.synchronous => Err("pieces cannot be claimed within a call"),
         path if path.writes => Err("its sender is told to write"),
-        path if path.ranks_each > 1 => Err("the two may have one processor"),
+        path if path.threads_each > 1 => Err("the two may have one processor"),
         _ if case.bytes <= UNIT => Err("it is one piece"),
         _ => case.is_offered(),
     }

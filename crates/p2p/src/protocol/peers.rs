@@ -34,8 +34,8 @@ pub struct MessagePeer {
 
 /// All peers of a process.
 ///
-/// Invariants: the properties of a peer follow from the fabric and the limits, and are computed again when the fabric or the limits
-/// have changed. The credit stays the same. All peers of one kind share a table of choices.
+/// Invariants: the properties of a peer follow from the fabric and the limits, and are computed again when the fabric, the limits
+/// or the number of threads that share a processor have changed. The credit stays the same. All peers of one kind share a table of choices.
 #[derive(Default)]
 #[repr(C)]
 pub struct MessagePeers {
@@ -43,6 +43,8 @@ pub struct MessagePeers {
     tables: Tables,
     /// Cache distance for which the eager limits of the peers were computed.
     distance: CacheDistance,
+    /// Number of threads that take turns on a processor, for which the peers were computed.
+    threads_each: u32,
 }
 
 impl MessagePeers {
@@ -69,12 +71,18 @@ impl MessagePeers {
         self.entries.len()
     }
 
-    /// Returns the choices for messages to and from `peer`, at the present distance of the caches.
+    /// Returns the choices for messages to and from `peer`, at the present distance of the caches and for the present number of
+    /// threads.
     pub fn choices<'a, F: Fabric>(
         &'a mut self,
         transport: &'a Transport<F>,
         peer: usize,
     ) -> PeerChoices<'a> {
+        let each = transport.limits.get().threads_each();
+        if each != self.threads_each {
+            self.threads_each = each;
+            self.look_at_all_again(transport);
+        }
         let number = self.of(transport, peer).table;
         let copies = transport.fabric.copies();
         let now = copies.distance();
@@ -87,8 +95,9 @@ impl MessagePeers {
     }
 
     /// Computes the properties of all peers again, after the limits have changed.
+    #[cold]
     pub fn look_at_all_again<F: Fabric>(&mut self, transport: &Transport<F>) {
-        let MessagePeers { entries, tables, distance } = self;
+        let MessagePeers { entries, tables, distance, .. } = self;
         entries.each(|rank, known| {
             *known = described(tables, *distance, transport, rank, known.clone());
         });

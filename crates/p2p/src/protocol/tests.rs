@@ -43,14 +43,14 @@ const USUAL: PeerPath = PeerPath {
     eager: 16 << 10,
     staging: 1 << 20,
     synchronous: true,
-    ranks_each: 1,
+    threads_each: 1,
     distance: CacheDistance::Shared,
     writes: false,
     asked: None,
 };
 const FAR: PeerPath = PeerPath { distance: CacheDistance::Apart, ..USUAL };
 const NO_CMA: PeerPath = PeerPath { direct: false, ..USUAL };
-const CROWD: PeerPath = PeerPath { ranks_each: 4, ..USUAL };
+const CROWD: PeerPath = PeerPath { threads_each: 4, ..USUAL };
 const HERE: PeerPath = PeerPath { place: Locality::Here, ..USUAL };
 const NETWORK: PeerPath =
     PeerPath { place: Locality::Elsewhere, staging: 0, synchronous: false, ..USUAL };

@@ -26,6 +26,9 @@ pub struct MessageArgs {
     #[arg(long, value_parser = pattern, default_value = "plain",
           long_help = "What the two ends of a message do besides: plain, synchronous, one-to-many, many-to-one, forwarded")]
     pattern: TransferPattern,
+    /// Number of threads of each rank that communicate.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    threads: usize,
     /// Distance between the caches of the two ends.
     #[arg(long, value_enum, default_value_t = CacheSetting::Near)]
     caches: CacheSetting,
@@ -81,7 +84,7 @@ impl MessageCall {
 struct Site {
     same_node: bool,
     same_rank: bool,
-    ranks_each: u32,
+    threads_each: u32,
     distance: CacheDistance,
     /// True if processes or adapters can read each other's memory.
     direct: bool,
@@ -110,7 +113,7 @@ pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFa
     let site = Site {
         same_node,
         same_rank: about.peer == 0,
-        ranks_each: on_node.div_ceil(processors.max(1)).max(1) as u32,
+        threads_each: (on_node * about.threads.max(1)).div_ceil(processors.max(1)).max(1) as u32,
         distance: match about.caches {
             CacheSetting::Near => CacheDistance::Shared,
             CacheSetting::Far => CacheDistance::Apart,
@@ -180,7 +183,7 @@ fn describe(site: &Site, machine: Option<&Machine>) -> String {
         Site { distance: CacheDistance::Shared, .. } => "on one node, with a cache in common",
         Site { distance: CacheDistance::Apart, .. } => "on one node, with no cache in common",
     };
-    let turns = match site.ranks_each {
+    let turns = match site.threads_each {
         1 => String::new(),
         each => format!("; {each} take turns on a processor"),
     };
@@ -225,7 +228,7 @@ fn message_case(
         eager: number("WEFT_EAGER", usual.eager)?,
         eager_fixed: std::env::var_os("WEFT_EAGER").is_some(),
         staging: number("WEFT_STAGING", usual.staging)?,
-        ranks_each: site.ranks_each,
+        ranks_each: site.threads_each,
         rendezvous: match is_set("WEFT_RENDEZVOUS", "write") {
             true => Rendezvous::Write,
             false => Rendezvous::Read,
@@ -258,7 +261,7 @@ pub(super) fn neighbour_case(
     let site = Site {
         same_node: true,
         same_rank: false,
-        ranks_each: 2u32.div_ceil(processors as u32),
+        threads_each: 2u32.div_ceil(processors as u32),
         distance: CacheDistance::Shared,
         direct: !is_set("WEFT_CMA", "0"),
         round_trip: 0,
@@ -279,7 +282,7 @@ pub(super) fn case_between(
     let site = Site {
         same_node: false,
         same_rank: false,
-        ranks_each: 1,
+        threads_each: 1,
         distance: CacheDistance::Shared,
         direct: true,
         round_trip: round_trip(machine),
@@ -349,7 +352,7 @@ fn one_sided(
         direct: site.direct,
         synchronous: near,
         distance: site.distance,
-        ranks_each: site.ranks_each,
+        ranks_each: site.threads_each,
     };
     let case = window::AccessTransfer { direction, bytes, path };
     let chosen = window::choose(&path);

@@ -14,6 +14,7 @@ use crate::protocol::rendezvous::RendezvousFlights;
 use crate::protocol::{eager, rendezvous_pieces, rendezvous_write};
 use crate::request::RequestId;
 use crate::transport::Transport;
+use weft_fabric::wait::ProcessorTurns;
 use weft_fabric::{Fabric, Sge, Staging};
 use weft_fabric_shm::Shm;
 
@@ -274,4 +275,18 @@ fn what_is_known_of_a_peer_follows_the_limits_and_its_credit_stays() {
     let known = peers.of(&transport, 0);
     assert!(known.eager <= 16 && !known.credit.try_charge(1, 1000));
     assert_eq!((peers.len(), peers.may_owe(1, 1)), (1, false));
+}
+
+#[test]
+fn choices_follow_the_threads_that_come_and_go() {
+    static TURNS: ProcessorTurns = ProcessorTurns::new();
+    TURNS.share(1, 2);
+    let transport = transport(ProtocolLimits { turns: Some(&TURNS), ranks_each: 2, ..LIMITS });
+    let mut peers = MessagePeers::default();
+    let mut each = || peers.choices(&transport, 0).path().threads_each;
+    assert_eq!(each(), 2, "the ranks share the processors already");
+    (0..7).for_each(|_| TURNS.begin_thread());
+    assert_eq!(each(), 4);
+    (0..7).for_each(|_| TURNS.end_thread());
+    assert_eq!((each(), each()), (2, 2));
 }
