@@ -2,9 +2,10 @@
 
 use crate::arena::{PeerArena, RankArena};
 use crate::clock_readings::ClockReadings;
+use crate::inbox::{PAYLOAD, PAYLOAD_ALIGN};
+use crate::journal::JournalEntry;
 use crate::request::{SimRequest, SlotWords};
 use crate::slot::{JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SlotsFile};
-use crate::turn::TurnSide;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fmt;
@@ -59,16 +60,7 @@ impl SlotOwner {
         if self.left.load(Relaxed) {
             return SlotWords::default();
         }
-        let used = request.words().store(&slot.words);
-        slot.used.store(used, Relaxed);
-        slot.turn.pass(TurnSide::Simulation);
-        // Other ranks run during a rest, and need the processor. Other replies come at once.
-        let rests = matches!(request, SimRequest::Rest { .. } | SimRequest::Look);
-        let spin = if rests { Duration::ZERO } else { self.spin };
-        while !slot.turn.wait(TurnSide::Rank, spin, Duration::from_secs(1)) {
-            // If the simulation process is gone, the launcher ends this process, too.
-        }
-        SlotWords::load(&slot.words, slot.used.load(Relaxed))
+        slot.ask(request, self.spin)
     }
 
     /// Leaves the simulation, once no operation under way uses this process's memory. Later requests have no effect.
@@ -164,7 +156,7 @@ impl SimClient {
     /// Returns virtual time in picoseconds.
     pub fn clock(&self) -> u64 {
         let slot = self.owner.slot();
-        if slot.charged.load(Relaxed) > 0 || slot.file_accesses.load(Relaxed) > 0 {
+        if !slot.journal.is_empty() || slot.file_accesses.load(Relaxed) > 0 {
             self.ask(SimRequest::Clock);
         }
         self.owner.slot().clock.load(Relaxed)
@@ -208,10 +200,55 @@ impl SimClient {
         }
     }
 
-    /// Asks for an operation, and returns its fault if the simulation refuses it.
-    pub(crate) fn post(&self, request: SimRequest) -> Result<(), Fault> {
-        let mut reply = self.ask(request);
-        fault_of(reply.take()).map_or(Ok(()), Err)
+    /// Enters a request without a reply into the journal. If the simulation refuses the request, that is a fault of this rank.
+    pub(crate) fn enter(&self, request: SimRequest) {
+        self.make_room();
+        self.append(request);
+    }
+
+    /// Makes room in the journal for a request. May make a request itself.
+    pub(crate) fn make_room(&self) {
+        let slot = self.owner.slot();
+        // The simulation lets the time of accesses to files pass before the next request.
+        if !slot.journal.has_room_for(4) || slot.file_accesses.load(Relaxed) > 0 {
+            self.ask(SimRequest::Clock);
+        }
+    }
+
+    /// Appends a request to the journal, which has room. The program's computing comes before the request.
+    pub(crate) fn append(&self, request: SimRequest) {
+        if self.owner.left.load(Relaxed) {
+            return;
+        }
+        let slot = self.owner.slot();
+        slot.journal.enter_call(slot.call.load(Relaxed));
+        let computed = slot.compute.swap(0, Relaxed);
+        if computed > 0 {
+            slot.journal.add(JournalEntry::Computed(computed));
+        }
+        let slept = slot.slept.swap(0, Relaxed);
+        if slept > 0 {
+            slot.journal.add(JournalEntry::Slept(slept));
+        }
+        slot.journal.add(JournalEntry::Request(request));
+    }
+
+    /// Puts the payload of a request that is to be appended next into the slot. Returns its offset. May make a request itself.
+    pub(crate) fn put_payload(&self, payload: Sge) -> usize {
+        if payload.is_phantom() || payload.is_empty() {
+            return 0;
+        }
+        let slot = self.owner.slot();
+        let offset = || (slot.posted.load(Relaxed) as usize).next_multiple_of(PAYLOAD_ALIGN);
+        if offset() + payload.len() > PAYLOAD {
+            self.ask(SimRequest::Clock);
+        }
+        let at = offset();
+        // SAFETY: the payload of the slot has room behind `at`, because the journal is empty or there was room, and the largest
+        // message fits. The slot belongs to the rank while it runs.
+        unsafe { Sge::new(slot.payload().add(at), payload.len()) }.copy_from(payload);
+        slot.posted.store((at + payload.len()) as u32, Relaxed);
+        at
     }
 
     pub(crate) fn fault_now(&self) -> Option<Fault> {
@@ -223,12 +260,15 @@ impl SimClient {
 
     /// Lets time pass for `work`.
     pub(crate) fn charge_now(&self, work: Work) {
-        if matches!(work, Work::Copy(0) | Work::Reduce(0)) {
+        if matches!(work, Work::Copy(0) | Work::Reduce(0)) || self.owner.left.load(Relaxed) {
             return;
         }
-        while !self.owner.slot().charge(work) {
+        let (journal, call) = (&self.owner.slot().journal, &self.owner.slot().call);
+        if !journal.has_room_for(2) {
             self.ask(SimRequest::Clock);
         }
+        journal.enter_call(call.load(Relaxed));
+        journal.add(JournalEntry::Work(work));
     }
 
     /// Looks without waiting (MPI_Test): global time catches up with the rank's clock, and no loop of looks is

@@ -1,6 +1,7 @@
 //! The traits of a fabric, over requests to the simulation.
 
 use crate::client::{SimClient, SlotOwner};
+use crate::inbox::InboxMessage;
 use crate::request::{SimRequest, WriteEnd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -53,22 +54,21 @@ impl SimClient {
         then: WriteEnd,
     ) -> Result<(), Fault> {
         let &RemoteWrite { src, dst, done } = write;
-        self.post(SimRequest::Write { rail, peer, src, dst, then, done })
+        self.enter(SimRequest::Write { rail, peer, src, dst, then, done });
+        Ok(())
     }
 
     fn post_read(&self, rail: Option<usize>, peer: usize, read: &RemoteRead) -> Result<(), Fault> {
         let &RemoteRead { dst, src, done } = read;
-        self.post(SimRequest::Read { rail, peer, dst, src, done })
+        self.enter(SimRequest::Read { rail, peer, dst, src, done });
+        Ok(())
     }
 
     fn post_send(&self, peer: usize, head: Head, payload: Sge) -> PostOutcome {
         let (phantom, len) = (payload.is_phantom(), payload.len());
-        if !phantom && len > 0 {
-            // SAFETY: the slot has room for the largest message, and belongs to the rank while it runs.
-            let room = unsafe { Sge::new(self.owner.slot().payload(), len) };
-            room.copy_from(payload);
-        }
-        self.ask(SimRequest::Send { peer, head, phantom, len });
+        self.make_room();
+        let at = self.put_payload(payload);
+        self.append(SimRequest::Send { peer, head, phantom, len, at });
         PostOutcome::Done
     }
 }
@@ -154,12 +154,14 @@ impl Fabric for SimClient {
 
     fn fetch_add(&self, peer: usize, add: &FetchAdd) -> Result<(), Fault> {
         let &FetchAdd { target, operand, result, done } = add;
-        self.post(SimRequest::Add { peer, target, operand, result, done })
+        self.enter(SimRequest::Add { peer, target, operand, result, done });
+        Ok(())
     }
 
     fn compare_swap(&self, peer: usize, request: &CompareSwap) -> Result<(), Fault> {
         let &CompareSwap { target, compare, swap, result, done } = request;
-        self.post(SimRequest::Swap { peer, target, compare, swap, result, done })
+        self.enter(SimRequest::Swap { peer, target, compare, swap, result, done });
+        Ok(())
     }
 
     fn send(&self, peer: usize, head: Head, payload: Sge, _done: Completion) -> PostOutcome {
@@ -172,19 +174,23 @@ impl Fabric for SimClient {
         if from.is_some() || self.owner.slot().messages.load(Relaxed) == 0 {
             return None;
         }
-        let mut reply = self.ask(SimRequest::Receive { from });
-        let peer = (reply.take() as usize).checked_sub(1)?;
-        let head = Head(std::array::from_fn(|_| reply.take()));
-        let (len, phantom) = (reply.take() as usize, reply.take() != 0);
+        let slot = self.owner.slot();
+        if slot.inbox.is_done() {
+            // There are more messages than the inbox has room for.
+            self.ask(SimRequest::Clock);
+        }
+        // The simulation shows other messages once all were taken. So no request may come between the next two steps.
+        self.make_room();
+        let InboxMessage { peer, head, payload } = slot.inbox.take()?;
+        self.append(SimRequest::Take);
+        slot.messages.store(slot.messages.load(Relaxed) - 1, Relaxed);
         let token = self.next_token.get();
-        let payload = match (phantom, len) {
-            (true, _) => Sge::phantom(len),
-            (false, 0) => Sge::EMPTY,
-            (false, _) => {
-                let copy = self.pool.take(len);
+        let payload = match payload.is_phantom() || payload.is_empty() {
+            true => payload,
+            false => {
+                let copy = self.pool.take(payload.len());
+                copy.sge().copy_from(payload);
                 let payload = copy.sge();
-                // SAFETY: the reply says that the slot holds `len` bytes, and the slot belongs to the rank while it runs.
-                payload.copy_from(unsafe { Sge::new(self.owner.slot().payload(), len) });
                 self.next_token.set(token + 1);
                 self.taken.borrow_mut().insert(token, copy);
                 payload
@@ -258,7 +264,8 @@ impl weft_fabric::Rails for SimClient {
 
     fn write_flag_after(&self, rail: usize, peer: usize, set: &FlagWrite) -> Result<bool, Fault> {
         let &FlagWrite { flag, value } = set;
-        self.post(SimRequest::FlagAfter { rail, peer, flag, value }).map(|()| true)
+        self.enter(SimRequest::FlagAfter { rail, peer, flag, value });
+        Ok(true)
     }
 
     fn rail_works(&self, rail: usize, peer: usize) -> bool {
@@ -282,11 +289,11 @@ impl weft_fabric::Immediates for SimClient {
 
 impl weft_fabric::Multicast for SimClient {
     fn join(&self, group: GroupId) {
-        self.ask(SimRequest::Join { group: group.0 });
+        self.enter(SimRequest::Join { group: group.0 });
     }
 
     fn leave(&self, group: GroupId) {
-        self.ask(SimRequest::Leave { group: group.0 });
+        self.enter(SimRequest::Leave { group: group.0 });
     }
 
     fn multicast(&self, group: GroupId, src: Sge) -> Result<(), Fault> {
@@ -294,11 +301,10 @@ impl weft_fabric::Multicast for SimClient {
         if src.len() > most {
             return Err(Fault::unsupported(self.owner.rank, "multicast so many bytes"));
         }
-        if !src.is_phantom() && !src.is_empty() {
-            // SAFETY: a datagram is not longer than the payload of the slot, which belongs to the rank while it runs.
-            unsafe { Sge::new(self.owner.slot().payload(), src.len()) }.copy_from(src);
-        }
-        self.post(SimRequest::Multicast { group: group.0, len: src.len() })
+        self.make_room();
+        let at = self.put_payload(src);
+        self.append(SimRequest::Multicast { group: group.0, len: src.len(), at });
+        Ok(())
     }
 
     fn receive_multicast(&self, into: Sge) -> Option<Datagram> {

@@ -3,9 +3,10 @@
 //!
 //! ```text
 //!   rank 0                    ranks file (one slot a rank)            simulation process
-//!   SimClient::write ───────▶ request, words, payload ──────────────▶ Sim::write of rank 0
-//!            ◀─────────────── clock, fault, words ◀──────────────────
-//!   Sleep::sleep  ──────────▶ Rest { until } ───────────────────────▶ other ranks run, events happen
+//!   SimClient::write ───────▶ journal
+//!   SimClient::send  ───────▶ journal, payload
+//!   Sleep::sleep  ──────────▶ Rest { until } ───────────────────────▶ Sim::write, Sim::send of rank 0; then
+//!                                                                     other ranks run, events happen
 //!            ◀─────────────── counters that advanced, messages ◀───── rank 0 is due
 //! ```
 //!
@@ -14,6 +15,9 @@
 //! | `turn` | the baton of a slot: either the rank or the simulation runs |
 //! | `slot` | the file of the slots, which both map |
 //! | `request` | requests and replies as words |
+//! | `journal` | work, and requests without a reply, until the next request |
+//! | `home` | the processor on which all take turns |
+//! | `inbox` | messages that have arrived |
 //! | `client` | the rank's side: requests, charges, counters |
 //! | `fabric` | the traits of a fabric, over `client` |
 //! | `clock_readings` | time that a program takes to read the clock |
@@ -33,6 +37,12 @@ mod clock_readings;
 #[cfg(not(loom))]
 mod fabric;
 #[cfg(not(loom))]
+mod home;
+#[cfg(not(loom))]
+mod inbox;
+#[cfg(not(loom))]
+mod journal;
+#[cfg(not(loom))]
 mod request;
 #[cfg(not(loom))]
 mod slot;
@@ -43,9 +53,13 @@ pub use client::{ClientFailure, SimClient};
 #[cfg(not(loom))]
 pub use clock_readings::ClockReadings;
 #[cfg(not(loom))]
+pub use home::ThreadStay;
+#[cfg(not(loom))]
+pub use inbox::{InboxMessage, PAYLOAD, SlotInbox};
+#[cfg(not(loom))]
+pub use journal::{Journal, JournalEntry};
+#[cfg(not(loom))]
 pub use request::{SimRequest, SlotWords, WriteEnd};
 #[cfg(not(loom))]
-pub use slot::{
-    Charge, JobHeader, MOST_ADVANCES, PAYLOAD, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile,
-};
+pub use slot::{JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile};
 pub use turn::{Turn, TurnSide};

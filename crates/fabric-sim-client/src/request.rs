@@ -1,8 +1,10 @@
 //! Requests of a rank to the simulation, as words of a slot.
 
-use crate::slot::WORDS;
 use std::sync::atomic::{AtomicU64, Ordering};
 use weft_fabric::{Completion, Counter, Head, RemoteAddr, RemoteFlag, Sge};
+
+/// Maximum number of words of a request or reply.
+pub const WORDS: usize = 20;
 
 /// The words of a request or reply, written or read in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -61,6 +63,11 @@ impl SlotWords {
     fn take_done(&mut self) -> Completion {
         let word = self.take();
         (word > 0).then(|| Counter(word as u32 - 1))
+    }
+
+    /// Returns the words.
+    pub fn used(&self) -> &[u64] {
+        &self.words[..self.used]
     }
 
     /// Stores the words in a slot. Returns their number.
@@ -142,17 +149,16 @@ pub enum SimRequest {
         result: Sge,
         done: Completion,
     },
-    /// Sends a message, whose payload of `len` bytes is in the slot unless it is a phantom.
+    /// Sends a message, whose payload of `len` bytes is at offset `at` of the slot's payload unless it is a phantom.
     Send {
         peer: usize,
         head: Head,
         phantom: bool,
         len: usize,
+        at: usize,
     },
-    /// Takes the next message. Reply: 0, or the peer plus 1, the head, the length, and 1 if the payload is a phantom.
-    Receive {
-        from: Option<usize>,
-    },
+    /// Takes the first message, which the rank has found in the inbox of its slot.
+    Take,
     /// Registers memory that the rank allocated for peers. Reply: the address for peers.
     Allocate {
         memory: Sge,
@@ -176,10 +182,11 @@ pub enum SimRequest {
     Leave {
         group: u32,
     },
-    /// Sends a datagram, whose payload is in the slot.
+    /// Sends a datagram, whose payload is at offset `at` of the slot's payload.
     Multicast {
         group: u32,
         len: usize,
+        at: usize,
     },
     /// Takes the next datagram, of at most `len` bytes. Reply: 0, or the source plus 1, the group, and the length.
     ReceiveMulticast {
@@ -242,11 +249,11 @@ impl SimRequest {
                 let words = kind(8).put(peer as u64).put_remote(target).put(compare).put(swap);
                 words.put_memory(result).put_done(done)
             }
-            SimRequest::Send { peer, head, phantom, len } => {
+            SimRequest::Send { peer, head, phantom, len, at } => {
                 let words = head.0.into_iter().fold(kind(9).put(peer as u64), SlotWords::put);
-                words.put(u64::from(phantom)).put(len as u64)
+                words.put(u64::from(phantom)).put(len as u64).put(at as u64)
             }
-            SimRequest::Receive { from } => kind(10).put(from.map_or(0, |from| from as u64 + 1)),
+            SimRequest::Take => kind(10),
             SimRequest::Allocate { memory } => kind(11).put_memory(memory),
             SimRequest::Expose { memory } => kind(12).put_memory(memory),
             SimRequest::Withdraw { memory, remote } => {
@@ -255,7 +262,9 @@ impl SimRequest {
             SimRequest::RailWorks { rail, peer } => kind(14).put(rail as u64).put(peer as u64),
             SimRequest::Join { group } => kind(15).put(u64::from(group)),
             SimRequest::Leave { group } => kind(16).put(u64::from(group)),
-            SimRequest::Multicast { group, len } => kind(17).put(u64::from(group)).put(len as u64),
+            SimRequest::Multicast { group, len, at } => {
+                kind(17).put(u64::from(group)).put(len as u64).put(at as u64)
+            }
             SimRequest::ReceiveMulticast { len } => kind(18).put(len as u64),
             SimRequest::Groups { peer } => kind(19).put(peer as u64),
             SimRequest::MemoryOf { peer, at, len } => {
@@ -266,8 +275,13 @@ impl SimRequest {
 
     /// Reads a request; `None` for an unknown kind.
     pub fn of(mut words: SlotWords) -> Option<SimRequest> {
-        let words = &mut words;
-        Some(match words.take() {
+        let kind = words.take();
+        SimRequest::post_of(kind, &mut words).or_else(|| SimRequest::question_of(kind, &mut words))
+    }
+
+    /// Reads a request that ends a turn or posts an operation.
+    fn post_of(kind: u64, words: &mut SlotWords) -> Option<SimRequest> {
+        Some(match kind {
             0 => {
                 let until = words.take();
                 SimRequest::Rest { until: (until != u64::MAX).then_some(until) }
@@ -323,8 +337,16 @@ impl SimRequest {
                 head: Head(std::array::from_fn(|_| words.take())),
                 phantom: words.take() != 0,
                 len: words.take() as usize,
+                at: words.take() as usize,
             },
-            10 => SimRequest::Receive { from: (words.take() as usize).checked_sub(1) },
+            10 => SimRequest::Take,
+            _ => return None,
+        })
+    }
+
+    /// Reads a request about memory, rails, groups or peers.
+    fn question_of(kind: u64, words: &mut SlotWords) -> Option<SimRequest> {
+        Some(match kind {
             11 => SimRequest::Allocate { memory: words.take_memory() },
             12 => SimRequest::Expose { memory: words.take_memory() },
             13 => SimRequest::Withdraw { memory: words.take_memory(), remote: words.take_remote() },
@@ -333,7 +355,11 @@ impl SimRequest {
             }
             15 => SimRequest::Join { group: words.take() as u32 },
             16 => SimRequest::Leave { group: words.take() as u32 },
-            17 => SimRequest::Multicast { group: words.take() as u32, len: words.take() as usize },
+            17 => SimRequest::Multicast {
+                group: words.take() as u32,
+                len: words.take() as usize,
+                at: words.take() as usize,
+            },
             18 => SimRequest::ReceiveMulticast { len: words.take() as usize },
             19 => SimRequest::Groups { peer: words.take() as usize },
             20 => SimRequest::MemoryOf {
@@ -373,16 +399,15 @@ mod tests {
             SimRequest::FlagAfter { rail: 1, peer: 3, flag, value: 8 },
             SimRequest::Add { peer: 1, target: at, operand: 5, result: real, done },
             SimRequest::Swap { peer: 1, target: at, compare: 1, swap: 2, result: real, done: None },
-            SimRequest::Send { peer: 1, head: Head([1, 2, 3]), phantom: true, len: 5 },
-            SimRequest::Receive { from: None },
-            SimRequest::Receive { from: Some(0) },
+            SimRequest::Send { peer: 1, head: Head([1, 2, 3]), phantom: true, len: 5, at: 64 },
+            SimRequest::Take,
             SimRequest::Allocate { memory: real },
             SimRequest::Expose { memory },
             SimRequest::Withdraw { memory: real, remote: at },
             SimRequest::RailWorks { rail: 1, peer: 2 },
             SimRequest::Join { group: 3 },
             SimRequest::Leave { group: 3 },
-            SimRequest::Multicast { group: 3, len: 100 },
+            SimRequest::Multicast { group: 3, len: 100, at: 128 },
             SimRequest::ReceiveMulticast { len: 50 },
             SimRequest::Groups { peer: 2 },
             SimRequest::MemoryOf { peer: 1, at, len: 8 },

@@ -5,14 +5,19 @@
 //! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, and `call` and `compute` by a layer above
 //! MPI, `file_accesses` and `file_bytes` by any thread, in the rank's process while the rank runs.
 
+use crate::home::ThreadStay;
+use crate::inbox::{PAYLOAD, SlotInbox};
+use crate::journal::Journal;
+use crate::request::{SimRequest, SlotWords, WORDS};
 use crate::turn::{Turn, TurnSide};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use weft_fabric::Work;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::time::Duration;
 use weft_fabric::copies::CopyModel;
 
 /// Variable that names the directory of the simulation to the ranks of its job.
@@ -23,17 +28,8 @@ const MAGIC: u64 = 0x7766_7473
     | (std::mem::offset_of!(RankSlot, payload) as u64) << 32
     | (size_of::<JobHeader>() as u64) << 48;
 
-/// Maximum payload of a request or reply in bytes: the largest message of the simulated cluster.
-pub const PAYLOAD: usize = 64 << 10;
-
-/// Number of charges that a rank collects before it makes a request.
-const CHARGES: usize = 64;
-
 /// Maximum number of counters in a reply.
 pub const MOST_ADVANCES: usize = 256;
-
-/// Number of words of a request or reply.
-pub const WORDS: usize = 20;
 
 /// Number of words of the copy model.
 const MODEL: usize = CopyModel::FIELDS.len();
@@ -104,39 +100,6 @@ impl Default for JobHeader {
     }
 }
 
-/// Simulated work of a rank, as a word.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Charge(pub Work);
-
-impl Charge {
-    const KIND: u32 = 60;
-
-    /// Returns the charge as a word: the kind in the highest bits, and the bytes or picoseconds.
-    pub fn word(self) -> u64 {
-        let (kind, amount) = match self.0 {
-            Work::Copy(bytes) => (0, bytes as u64),
-            Work::Reduce(bytes) => (1, bytes as u64),
-            Work::Match => (2, 0),
-            Work::Entry => (3, 0),
-            Work::Compute(time) => (4, time),
-        };
-        kind << Self::KIND | amount.min((1 << Self::KIND) - 1)
-    }
-
-    /// Returns the charge of a word; `None` for an unknown kind.
-    pub fn of(word: u64) -> Option<Charge> {
-        let amount = word & ((1 << Self::KIND) - 1);
-        Some(Charge(match word >> Self::KIND {
-            0 => Work::Copy(amount as usize),
-            1 => Work::Reduce(amount as usize),
-            2 => Work::Match,
-            3 => Work::Entry,
-            4 => Work::Compute(amount),
-            _ => return None,
-        }))
-    }
-}
-
 /// The slot of a rank.
 #[repr(C, align(4096))]
 pub struct RankSlot {
@@ -146,10 +109,12 @@ pub struct RankSlot {
     pub pid: AtomicU32,
     /// Number of words of the request or reply.
     pub used: AtomicU32,
-    /// Number of charges.
-    pub charged: AtomicU32,
+    /// Number of payload bytes of the requests in the journal.
+    pub posted: AtomicU32,
     /// Number of counters that advanced, up to [`MOST_ADVANCES`].
     pub advanced: AtomicU32,
+    /// The processor on which the rank is to sleep, plus 1; 0 for any.
+    pub home: AtomicU32,
     /// Number of messages that have arrived.
     pub messages: AtomicU32,
     /// Number of datagrams that have arrived.
@@ -174,33 +139,42 @@ pub struct RankSlot {
     pub fault: AtomicU64,
     /// The request, then the reply.
     pub words: [AtomicU64; WORDS],
-    /// Charges in the order in which they were made.
-    pub charges: [AtomicU64; CHARGES],
+    /// Work of the rank since its last request, and requests without a reply.
+    pub journal: Journal,
     /// Counters that advanced by one, in order: the number of a completion, or an immediate with bit 32 set.
     pub advances: [AtomicU64; MOST_ADVANCES],
     payload: std::cell::UnsafeCell<[u8; PAYLOAD]>,
+    /// Messages that have arrived.
+    pub inbox: SlotInbox,
 }
 
 impl RankSlot {
-    /// Adds a charge. Returns false if there is no room.
-    pub fn charge(&self, work: Work) -> bool {
-        let at = self.charged.load(Ordering::Relaxed) as usize;
-        let Some(word) = self.charges.get(at) else { return false };
-        word.store(Charge(work).word(), Ordering::Relaxed);
-        self.charged.store(at as u32 + 1, Ordering::Relaxed);
-        true
+    /// Makes a request of the rank, and waits for the reply: looks for `spin` if it comes at once, then sleeps. Only the thread that runs
+    /// for the rank may call this.
+    pub fn ask(&self, request: SimRequest, spin: Duration) -> SlotWords {
+        let used = request.words().store(&self.words);
+        self.used.store(used, Relaxed);
+        let home = (self.home.load(Relaxed) as usize).checked_sub(1);
+        let stay = home.and_then(ThreadStay::on);
+        self.turn.pass(TurnSide::Simulation);
+        // Other ranks run during a rest, and need the processor. Other replies come at once, unless the simulation runs here, too.
+        let rests = matches!(request, SimRequest::Rest { .. } | SimRequest::Look);
+        let spin = if rests || stay.is_some() { Duration::ZERO } else { spin };
+        while !self.turn.wait(TurnSide::Rank, spin, Duration::from_secs(1)) {
+            // If the simulation process is gone, the launcher ends this process, too.
+        }
+        SlotWords::load(&self.words, self.used.load(Relaxed))
     }
 
-    /// Takes all charges, in order.
-    pub fn take_charges(&self) -> impl Iterator<Item = Work> + '_ {
-        let count = (self.charged.swap(0, Ordering::Relaxed) as usize).min(CHARGES);
-        self.charges[..count]
-            .iter()
-            .filter_map(|word| Charge::of(word.load(Ordering::Relaxed)))
-            .map(|charge| charge.0)
+    /// Lets the simulation carry out the journal, so that the clock is that of the rank. The rank's fabric finds the news of the reply
+    /// when it next looks.
+    pub fn settle(&self) {
+        if !self.journal.is_empty() {
+            self.ask(SimRequest::Clock, Duration::ZERO);
+        }
     }
 
-    /// Returns the address of the payload.
+    /// Returns the address of the payloads of the requests in the journal, or of the payload of a reply.
     pub fn payload(&self) -> *mut u8 {
         self.payload.get().cast()
     }
@@ -293,24 +267,5 @@ impl Drop for SlotsFile {
     fn drop(&mut self) {
         // SAFETY: the mapping was made by `map`, and nothing refers to it after this value.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn charges_are_words() {
-        for work in [
-            Work::Copy(123),
-            Work::Reduce(1 << 40),
-            Work::Match,
-            Work::Entry,
-            Work::Compute(1_000_000_000_000),
-        ] {
-            assert_eq!(Charge::of(Charge(work).word()), Some(Charge(work)));
-        }
-        assert_eq!(Charge::of(u64::MAX), None);
     }
 }

@@ -3,6 +3,7 @@
 use crate::in_flight::{FlightAction, NONE};
 use crate::sim::Sim;
 use crate::trace::Activity;
+use std::ops::ControlFlow;
 use weft_fabric::{ArrivedMessage, Fabric, Peek};
 
 impl Sim {
@@ -20,6 +21,18 @@ impl Sim {
                     behind.push(message.peer);
                     before = number;
                 }
+            }
+            number = next;
+        }
+    }
+
+    /// Shows the messages that have arrived, in order, until `look` breaks. They stay.
+    pub fn look_at_messages(&self, look: &mut dyn FnMut(&ArrivedMessage) -> ControlFlow<()>) {
+        let mut number = self.state().ranks[self.rank()].first;
+        while number != NONE {
+            let (message, next) = self.shown(number);
+            if look(&message).is_break() {
+                return;
             }
             number = next;
         }

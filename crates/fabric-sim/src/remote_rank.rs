@@ -49,6 +49,11 @@ impl Sim {
         self.state().flights.use_memory_of(self.rank() as u32)
     }
 
+    /// Says that an operation of this rank was refused, for which the rank does not wait. All its waits fail from now on.
+    pub fn refuse(&self, fault: Fault) {
+        self.state().fail(self.rank(), fault);
+    }
+
     /// Schedules a turn of this rank at time `at`, or at its clock if `at` has passed.
     pub fn wake_at(&self, at: crate::units::Picoseconds) {
         let state = &mut *self.state();

@@ -19,11 +19,6 @@ static NANOSLEEP: ClientFunction = ClientFunction::new(c"nanosleep");
 
 const SECOND: u64 = 1_000_000_000;
 
-fn is_wanted() -> bool {
-    static WANTED: OnceLock<bool> = OnceLock::new();
-    *WANTED.get_or_init(|| std::env::var_os("WEFT_SIM_CLOCKS").is_some_and(|value| value == "1"))
-}
-
 /// Returns the real time of a clock in nanoseconds.
 fn real(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -44,7 +39,7 @@ fn virtual_time(clock: libc::clockid_t) -> Option<u64> {
             | libc::CLOCK_MONOTONIC_COARSE
     );
     // Inside of a call the library measures real time.
-    if !follows || !is_wanted() || slot::is_in_call() {
+    if !follows || !slot::follows_clocks() || slot::is_in_call() {
         return None;
     }
     let slot = slot::own_slot()?;
@@ -129,7 +124,7 @@ pub unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, zone: *mut libc:
 
 /// Lets virtual time pass instead of a sleep. Returns false if the system is to sleep.
 fn sleeps_virtually(nanos: u64) -> bool {
-    if !is_wanted() {
+    if !slot::follows_clocks() {
         return false;
     }
     let Some(slot) = slot::own_slot() else { return false };

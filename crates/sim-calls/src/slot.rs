@@ -8,6 +8,12 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
 use std::sync::{Once, OnceLock};
 use weft_fabric_sim_client::{RankSlot, SIMULATION_VARIABLE, SlotsFile};
 
+/// Returns true if the clocks of the system follow virtual time.
+pub fn follows_clocks() -> bool {
+    static WANTED: OnceLock<bool> = OnceLock::new();
+    *WANTED.get_or_init(|| std::env::var_os("WEFT_SIM_CLOCKS").is_some_and(|value| value == "1"))
+}
+
 /// Returns the directory of the simulation; `None` if the job does not run in virtual time.
 fn directory() -> Option<&'static PathBuf> {
     static DIRECTORY: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -166,6 +172,9 @@ impl TracedCall {
             // The call that made this process a rank, such as MPI_Init.
             if !self.is_counted {
                 count(self.index);
+            }
+            if follows_clocks() {
+                slot.settle();
             }
             slot.call.store(0, Relaxed);
             LAST.set(Some(CallEnd::now()));

@@ -4,6 +4,7 @@ use crate::account::JobAccount;
 use crate::calls;
 use crate::compute::ComputeTime;
 use crate::files::FileTimes;
+use crate::home::JobHome;
 use crate::processes::{CopiedBytes, ProcessAccess};
 use crate::server::{AfterRequest, RankServer};
 use nix::sys::signal::{Signal, kill};
@@ -83,6 +84,8 @@ pub struct SimJobOutcome {
     pub names: Vec<String>,
     /// Number of turns that ranks had.
     pub turns: u64,
+    /// Number of requests for which ranks stopped. Requests without a reply do not count.
+    pub requests: u64,
     /// Bytes that writes and reads have moved.
     pub copied: CopiedBytes,
 }
@@ -105,7 +108,9 @@ struct RunningJob {
     child: Child,
     account: JobAccount,
     spin: Duration,
+    home: JobHome,
     turns: u64,
+    requests: u64,
     /// True once the user has been told that a rank does not come back.
     warned: bool,
 }
@@ -155,7 +160,9 @@ impl SimJob<'_> {
             child,
             account: JobAccount::new(ranks),
             spin: Duration::from_micros(if processors > 1 { 50 } else { 0 }),
+            home: JobHome::new(),
             turns: 0,
+            requests: 0,
             warned: false,
         };
         let stopped = job.simulate(progress);
@@ -174,6 +181,7 @@ impl SimJob<'_> {
             names,
             account: job.account,
             turns: job.turns,
+            requests: job.requests,
             copied: job.processes.copied(),
         })
     }
@@ -199,6 +207,7 @@ impl RunningJob {
             if shown.elapsed() >= WATCH {
                 shown = Instant::now();
                 progress(self.cluster.now());
+                self.home.check();
             }
             if !self.cluster.advance() {
                 let (at, waiting) = (self.cluster.now(), self.waiting());
@@ -230,7 +239,9 @@ impl RunningJob {
             }
             let slot = self.slots.slot(rank);
             let attached = slot.pid.load(Acquire) != 0;
-            if attached && slot.turn.wait(TurnSide::Simulation, self.spin, WATCH) {
+            let spin = if self.home.stays() { Duration::ZERO } else { self.spin };
+            if attached && slot.turn.wait(TurnSide::Simulation, spin, WATCH) {
+                self.requests += 1;
                 return true;
             }
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
@@ -269,7 +280,10 @@ impl RunningJob {
         loop {
             // A request stands until it can be carried out.
             if !self.servers[rank].has_standing_request() {
-                self.slots.slot(rank).turn.pass(TurnSide::Rank);
+                let slot = self.slots.slot(rank);
+                let home = self.home.next_turn().map_or(0, |processor| processor as u32 + 1);
+                slot.home.store(home, Relaxed);
+                slot.turn.pass(TurnSide::Rank);
                 if !self.await_request(rank) {
                     return TurnEnd::JobEnded;
                 }

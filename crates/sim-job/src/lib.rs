@@ -9,6 +9,7 @@
 //!   ProcessAccess   copies between the ranks' memories                            processes
 //!   JobAccount      time of each rank by call, waits by pair, bytes of each pair  account
 //!   JobRecord       what each rank did when, and the arrival that ended a wait    record
+//!   JobHome         the processor on which simulation and ranks take turns        home
 //!   calls           names of functions and numbers of calls, from files            calls
 //!   critical_path   the chain of work and transfers that took the longest         critical_path
 //! ```
@@ -20,6 +21,7 @@ mod calls;
 mod compute;
 mod critical_path;
 mod files;
+mod home;
 mod job;
 mod payloads;
 mod posts;

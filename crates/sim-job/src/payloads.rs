@@ -1,27 +1,34 @@
 //! Messages and datagrams, whose payloads are in the slot.
 
 use crate::reply::{known, posted};
+use std::ops::ControlFlow;
 use weft_fabric::{Fabric, FabricExt, GroupId, PostOutcome, Sge};
 use weft_fabric_sim::Sim;
 use weft_fabric_sim_client::{PAYLOAD, RankSlot, SimRequest, SlotWords};
 
-/// Returns the first `len` bytes of a slot's payload, or as many as there are.
-fn payload(slot: &RankSlot, len: usize) -> Sge {
+/// Returns `len` bytes of a slot's payload from offset `at` on, or as many as there are.
+fn payload(slot: &RankSlot, at: usize, len: usize) -> Sge {
+    let at = at.min(PAYLOAD);
     // SAFETY: the slot has `PAYLOAD` bytes, and belongs to the simulation until the rank's next turn, after the last use here.
-    unsafe { Sge::new(slot.payload(), len.min(PAYLOAD)) }
+    unsafe { Sge::new(slot.payload().add(at), len.min(PAYLOAD - at)) }
 }
 
 /// Carries out a request about messages or datagrams. Returns `None` for other requests.
 pub fn answer(sim: &Sim, slot: &RankSlot, request: &SimRequest) -> Option<SlotWords> {
     Some(match *request {
-        SimRequest::Send { peer, head, phantom, len } => {
-            let payload = if phantom { Sge::phantom(len) } else { payload(slot, len) };
+        SimRequest::Send { peer, head, phantom, len, at } => {
+            let payload = if phantom { Sge::phantom(len) } else { payload(slot, at, len) };
             posted(known(sim, peer).map(|peer| {
                 let outcome = sim.send(peer, head, payload, None);
                 debug_assert_eq!(outcome, PostOutcome::Done, "the slot is used again");
             }))
         }
-        SimRequest::Receive { from } => receive(sim, slot, from),
+        SimRequest::Take => {
+            if let Some(message) = sim.receive(None) {
+                sim.release(message);
+            }
+            SlotWords::default()
+        }
         SimRequest::Join { group } => {
             sim.join(GroupId(group));
             SlotWords::default()
@@ -30,11 +37,11 @@ pub fn answer(sim: &Sim, slot: &RankSlot, request: &SimRequest) -> Option<SlotWo
             sim.leave(GroupId(group));
             SlotWords::default()
         }
-        SimRequest::Multicast { group, len } => {
-            posted(FabricExt::multicast(sim, GroupId(group), payload(slot, len)))
+        SimRequest::Multicast { group, len, at } => {
+            posted(FabricExt::multicast(sim, GroupId(group), payload(slot, at, len)))
         }
         SimRequest::ReceiveMulticast { len } => {
-            let datagram = FabricExt::receive_multicast(sim, payload(slot, len));
+            let datagram = FabricExt::receive_multicast(sim, payload(slot, 0, len));
             datagram.map_or(SlotWords::default().put(0), |datagram| {
                 let reply = SlotWords::default().put(datagram.source as u64 + 1);
                 reply.put(u64::from(datagram.group.0)).put(datagram.len as u64)
@@ -44,16 +51,15 @@ pub fn answer(sim: &Sim, slot: &RankSlot, request: &SimRequest) -> Option<SlotWo
     })
 }
 
-/// Takes the next message, and puts its payload into the slot.
-fn receive(sim: &Sim, slot: &RankSlot, from: Option<usize>) -> SlotWords {
-    let Some(message) = sim.receive(from) else { return SlotWords::default().put(0) };
-    let bytes = message.payload;
-    if !bytes.is_phantom() && !bytes.is_empty() {
-        payload(slot, bytes.len()).copy_from(bytes);
+/// Shows the first messages that have arrived to the rank, if it has taken all messages that were shown before.
+pub fn show_messages(sim: &Sim, slot: &RankSlot) {
+    if !slot.inbox.is_done() {
+        return;
     }
-    let reply = SlotWords::default().put(message.peer as u64 + 1);
-    let reply = message.head.0.into_iter().fold(reply, SlotWords::put);
-    let reply = reply.put(bytes.len() as u64).put(u64::from(bytes.is_phantom()));
-    sim.release(message);
-    reply
+    slot.inbox.clear();
+    sim.look_at_messages(&mut |message| match slot.inbox.show(message) {
+        true => ControlFlow::Continue(()),
+        false => ControlFlow::Break(()),
+    });
+    slot.inbox.finish();
 }

@@ -12,6 +12,15 @@ pub fn fault_word(fault: &Fault) -> u64 {
     }
 }
 
+/// Returns the fault of a word of a reply; `None` for 0.
+pub fn fault_of(word: u64) -> Option<Fault> {
+    match word {
+        0 => None,
+        u64::MAX => Some(Fault::system("the simulation refused an operation", 0)),
+        peer => Some(Fault::lost(peer as usize - 1)),
+    }
+}
+
 /// Returns the reply that an operation was posted, or its fault.
 pub fn posted(result: Result<(), Fault>) -> SlotWords {
     SlotWords::default().put(result.as_ref().err().map_or(0, fault_word))

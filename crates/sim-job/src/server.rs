@@ -4,7 +4,7 @@ use crate::account::JobAccount;
 use crate::compute::ComputeTime;
 use crate::files::{FileTimes, FileWork};
 use crate::processes::ProcessAccess;
-use crate::reply::fault_word;
+use crate::reply::{fault_of, fault_word};
 use crate::{payloads, posts, regions};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use std::task::{Context, Waker};
 use weft_fabric::{Fabric, FabricExt, Work};
 use weft_fabric_sim::Sim;
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim_client::{MOST_ADVANCES, RankSlot, SimRequest, SlotWords};
+use weft_fabric_sim_client::{JournalEntry, MOST_ADVANCES, RankSlot, SimRequest, SlotWords};
 
 /// State of a rank after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,9 @@ pub struct RankServer {
     compute: ComputeTime,
     /// True once the rank has left.
     pub ended: bool,
-    /// Clock at the last request.
+    /// The MPI function in which the rank works, as in [`RankSlot::call`].
+    call: u64,
+    /// Clock at the last note for the account.
     seen: Picoseconds,
     /// Clock at the beginning of the turn.
     turn_start: Picoseconds,
@@ -61,6 +63,7 @@ impl RankServer {
             file_work: FileWork::default(),
             compute,
             ended: false,
+            call: 0,
             seen: 0,
             turn_start: 0,
             idle_from: None,
@@ -76,7 +79,8 @@ impl RankServer {
     /// Fills the fields of a slot that every reply has.
     pub fn publish(&self, slot: &RankSlot) {
         let rank = self.sim.rank();
-        let mut count = 0;
+        // The rank may not have seen the news of the reply before.
+        let mut count = (slot.advanced.load(Relaxed) as usize).min(MOST_ADVANCES);
         while count < MOST_ADVANCES
             && let Some(word) = self.processes.next_advance(rank)
         {
@@ -84,6 +88,7 @@ impl RankServer {
             count += 1;
         }
         slot.advanced.store(count as u32, Relaxed);
+        payloads::show_messages(&self.sim, slot);
         slot.messages.store(self.sim.arrived_messages() as u32, Relaxed);
         slot.datagrams.store(self.sim.arrived_datagrams() as u32, Relaxed);
         slot.clock.store(self.sim.clock(), Relaxed);
@@ -106,26 +111,63 @@ impl RankServer {
 
     /// Adds the time since the last request to the account. The processor time of the program, and the time of the library, have
     /// been charged already.
-    fn note(&mut self, slot: &RankSlot, computed: Picoseconds, account: &mut JobAccount) {
+    fn note(&mut self, computed: Picoseconds, account: &mut JobAccount) {
         let clock = self.sim.clock();
-        let (rank, call) = (self.sim.rank(), slot.call.load(Relaxed));
+        let (rank, call) = (self.sim.rank(), self.call);
         let inside = (clock - self.seen).saturating_sub(computed);
         account.busy(rank, call, computed, inside, clock);
         self.seen = clock;
     }
 
-    /// Carries out the request in `slot`, and stores the reply.
+    /// Carries out the entries of the journal.
+    fn carry_out_journal(&mut self, slot: &RankSlot, account: &mut JobAccount) {
+        let mut computed = 0;
+        for entry in slot.journal.take() {
+            match entry {
+                JournalEntry::Work(work) => self.sim.charge(work),
+                JournalEntry::Computed(nanos) => computed += self.pass(self.compute.of(nanos)),
+                JournalEntry::Slept(nanos) => computed += self.pass(nanos.saturating_mul(1000)),
+                JournalEntry::Call(call) => {
+                    self.enter_call(call, std::mem::take(&mut computed), account);
+                }
+                JournalEntry::Request(request) => {
+                    self.idle_from = None;
+                    let reply = self.carry_out(slot, &request, account);
+                    if let Some(fault) = reply.and_then(|mut reply| fault_of(reply.take())) {
+                        self.sim.refuse(fault);
+                    }
+                    self.note(std::mem::take(&mut computed), account);
+                }
+            }
+        }
+        self.enter_call(slot.call.load(Relaxed), computed, account);
+        slot.posted.store(0, Relaxed);
+    }
+
+    /// Begins the work of an MPI function, which may have begun before.
+    fn enter_call(&mut self, call: u64, computed: Picoseconds, account: &mut JobAccount) {
+        if self.sim.clock() > self.seen {
+            self.note(computed, account);
+        }
+        self.call = call;
+    }
+
+    /// Lets the time of the program's computing pass. Returns it.
+    fn pass(&self, time: Picoseconds) -> Picoseconds {
+        if time > 0 {
+            self.sim.charge(Work::Compute(time));
+        }
+        time
+    }
+
+    /// Carries out the journal and the request in `slot`, and stores the reply.
     pub fn serve(&mut self, slot: &RankSlot, account: &mut JobAccount) -> AfterRequest {
+        self.carry_out_journal(slot, account);
         let nanos = slot.compute.swap(0, Relaxed);
-        let computed = self.compute.of(nanos) + slot.slept.swap(0, Relaxed).saturating_mul(1000);
-        if computed > 0 {
-            self.sim.charge(Work::Compute(computed));
-        }
-        for work in slot.take_charges() {
-            self.sim.charge(work);
-        }
+        let slept = slot.slept.swap(0, Relaxed).saturating_mul(1000);
+        let computed = self.pass(self.compute.of(nanos) + slept);
         if !self.has_passed_file_work(slot) {
-            self.note(slot, computed, account);
+            self.note(computed, account);
             return AfterRequest::Rests;
         }
         let request = SimRequest::of(SlotWords::load(&slot.words, slot.used.load(Relaxed)));
@@ -138,7 +180,7 @@ impl RankServer {
             self.idle_from = None;
         }
         let (after, words) = self.answer(slot, request, account);
-        self.note(slot, computed, account);
+        self.note(computed, account);
         match after {
             AfterRequest::Runs => self.reply(slot, words),
             AfterRequest::Rests if self.leaving => after,
@@ -197,11 +239,20 @@ impl RankServer {
         if after != AfterRequest::Runs {
             return (after, SlotWords::default());
         }
-        posts::count(account, self.sim.rank(), &request);
-        let reply = posts::answer(&self.sim, &request)
-            .or_else(|| payloads::answer(&self.sim, slot, &request))
-            .or_else(|| regions::answer(&self.sim, &request));
-        (after, reply.unwrap_or_default())
+        (after, self.carry_out(slot, &request, account).unwrap_or_default())
+    }
+
+    /// Carries out a request that does not concern the turn. Returns the reply; `None` for other requests.
+    fn carry_out(
+        &self,
+        slot: &RankSlot,
+        request: &SimRequest,
+        account: &mut JobAccount,
+    ) -> Option<SlotWords> {
+        posts::count(account, self.sim.rank(), request);
+        posts::answer(&self.sim, request)
+            .or_else(|| payloads::answer(&self.sim, slot, request))
+            .or_else(|| regions::answer(&self.sim, request))
     }
 
     /// Ends the turn until `until`, or until an event.

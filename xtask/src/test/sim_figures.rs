@@ -2,7 +2,7 @@
 //! simulator itself: `cargo figures` and `weft sim halo`.
 
 use super::c_programs::folder;
-use super::sim_programs::SimRun;
+use super::sim_programs::{SimRun, mean_of};
 use super::tally::{Tally, cargo};
 use super::tools::quiet;
 use crate::root;
@@ -230,12 +230,4 @@ fn halo_of_messages(prefix: &Path) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// Returns the mean in a row of a pattern's table, if the row is that of `size` bytes.
-fn mean_of(row: &str, size: &str) -> Option<f64> {
-    let fields: Vec<&str> = row.split(',').collect();
-    // The row ends with the mean, the minimum and the maximum.
-    let mean = fields.iter().rev().nth(2)?;
-    if fields.contains(&size) { mean.parse().ok() } else { None }
 }

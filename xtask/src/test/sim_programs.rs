@@ -199,10 +199,10 @@ fn like_the_pattern(prefix: &Path) -> Result<(), String> {
         pattern.args(["--set", "ranks_per_node=1", "--bytes", &sizes.join(","), "--csv"]).arg(&csv);
         super::tools::quiet(&mut pattern)?;
         let table = std::fs::read_to_string(&csv).map_err(|e| e.to_string())?;
-        let of_program = figures(&text(&output.stdout), ' ');
-        let of_pattern = figures(&table, ',');
+        let of_program = figures(&text(&output.stdout));
         for size in &sizes {
-            let (Some(c), Some(rust)) = (of_program.get(size), of_pattern.get(size)) else {
+            let of_pattern = table.lines().find_map(|row| mean_of(row, size));
+            let (Some(c), Some(rust)) = (of_program.get(size), of_pattern) else {
                 return Err(format!(
                     "{machine}, {size} bytes: no figure in\n{table}\n{}",
                     text(&output.stdout)
@@ -219,13 +219,20 @@ fn like_the_pattern(prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads rows of figures: the last field is the figure, and the first number before it that is a size is the key.
-fn figures(table: &str, separator: char) -> BTreeMap<String, f64> {
+/// Returns the mean in a row of a pattern's table, if the row is that of `size` bytes.
+pub(super) fn mean_of(row: &str, size: &str) -> Option<f64> {
+    let fields: Vec<&str> = row.split(',').collect();
+    // The row ends with the size, fan-in, repetitions, unit, mean, minimum and maximum.
+    let mut last = fields.iter().rev();
+    let (mean, bytes) = (last.nth(2)?, last.nth(3)?);
+    if *bytes == size { mean.parse().ok() } else { None }
+}
+
+/// Reads rows of a program that prints a size and a figure.
+fn figures(table: &str) -> BTreeMap<String, f64> {
     let row = |line: &str| {
-        let fields: Vec<&str> = line.split(separator).map(str::trim).collect();
-        let figure = fields.iter().rev().find_map(|field| field.parse().ok())?;
-        let size = fields.iter().find(|field| field.parse::<usize>().is_ok_and(|n| n >= 8))?;
-        Some(((*size).to_owned(), figure))
+        let (size, figure) = line.split_once(' ')?;
+        Some((size.parse::<usize>().ok()?.to_string(), figure.trim().parse().ok()?))
     };
     table.lines().filter_map(row).collect()
 }
@@ -249,7 +256,7 @@ fn fitted(prefix: &Path) -> Result<(), String> {
     let sizes = ["8".to_owned()];
     let run = SimRun { nodes: 1, ..SimRun::on(&machine, &program, &sizes) };
     let output = text(&run.output(prefix)?.stdout);
-    let simulated = figures(&output, ' ').get("8").copied().unwrap_or(f64::NAN);
+    let simulated = figures(&output).get("8").copied().unwrap_or(f64::NAN);
     if !(0.95..1.1).contains(&(simulated / message)) {
         return Err(format!("a message takes {simulated} us on a machine fitted to {message} us"));
     }
@@ -275,6 +282,23 @@ fn same_bits(prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks that a rank stops for the simulation only to rest: posts, charges and arrived messages need no request of their own. Joining and
+/// leaving the job, and communicators, do.
+fn few_requests(name: &str, report: &str) -> Result<(), String> {
+    let number = |word: &str| {
+        let before = report.lines().find_map(|line| line.split_once(&format!(" {word}")))?.0;
+        before.rsplit(' ').next()?.parse::<u64>().ok()
+    };
+    let (Some(turns), Some(requests)) = (number("turns,"), number("requests")) else {
+        return Err(format!("{name}: no turns and requests in\n{report}"));
+    };
+    if requests > turns + turns / 2 {
+        return Err(format!("{name}: {requests} requests in {turns} turns"));
+    }
+    println!("ok   {name}: {requests} requests in {turns} turns");
+    Ok(())
+}
+
 /// Runs the examples on 64 ranks, twice: the report must not change.
 fn examples(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let matrix = root().join("examples/poisson32.mtx").display().to_string();
@@ -291,6 +315,7 @@ fn examples(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         if run.expect(prefix, 0, &correct)? != first {
             return Err(format!("{name}: two equal runs in virtual time differ"));
         }
+        few_requests(name, &first)?;
         println!("ok   {name} on 64 simulated ranks, twice with the same report");
         tally.passed += 1;
     }

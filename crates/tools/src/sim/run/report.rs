@@ -155,6 +155,8 @@ pub struct RunReport {
     pub waiting_us: f64,
     /// Number of turns of ranks.
     pub turns: u64,
+    /// Number of requests for which ranks stopped.
+    pub requests: u64,
     /// Number of operations.
     pub operations: u64,
     /// Number of bytes.
@@ -209,6 +211,7 @@ impl RunReport {
             mpi_us: sum(|rank| rank.mpi_us),
             waiting_us: sum(|rank| rank.waiting_us),
             turns: outcome.turns,
+            requests: outcome.requests,
             operations: account.pairs.values().map(|pair| pair.operations).sum(),
             bytes: account.pairs.values().map(|pair| pair.bytes).sum(),
             copied_bytes: outcome.copied.copied,
