@@ -7,7 +7,7 @@ mod reduce_k_nomial;
 pub(crate) mod reduce_level_pipeline;
 pub(crate) mod reduce_shm_pair;
 pub(crate) mod reduce_shm_read_whole;
-mod scatter_gather;
+pub(crate) mod scatter_gather;
 
 pub use reduce_binomial::binomial;
 pub use reduce_chain::chain;

@@ -369,7 +369,7 @@ const TABLE: &[&[Algorithm]] = &[
         "ceil(log_k N) rounds of k - 1 messages"),
     messages!(Reduce "PIPELINE" Chain [SEGMENT] {} false "segments from rank to rank", "N - 2 + S segments"),
     messages!(Reduce "RABENSEIFNER" Rabenseifner {} false "reduced and scattered, then gathered (Rabenseifner)",
-        "2 log2 N rounds, 2 n bytes"),
+        "2 log2 N rounds, 2 n bytes", crate::reduce::scatter_gather::time),
     &[with(FAN_IN, entry(Allreduce, "RGM", Method::GatherMulticast, Writes, &[Requirement::Multicast, AtMost(WRITTEN)],
         "reduction by RDMA writes, then multicast (Kini 5.2.2)", "ceil(log_(l+1) N) writes, 1 datagram")),
      entry(Allreduce, "RECURSIVE-DOUBLING", Method::PairwiseExchange, Streams, &[Commutes, SameArithmetic],

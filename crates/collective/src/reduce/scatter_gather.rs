@@ -8,12 +8,19 @@
 //! combined in the order of ranks, for any operator. The root affects the order of operands only if the operator commutes. Cost: 2
 //! floor(log2 N) rounds (one more if folded), 2 (N - 1) / N of the data through every port. Chosen for large data.
 
+use crate::costs::CallCosts;
 use crate::halving::{self, PartialResult};
 use crate::{
     BlockList, CommView, ElementReduction, OperandSide, ReductionBuffers, local_ops, rank,
 };
 use std::ops::Range;
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches. The gather to the root takes as long as the doubling of an allreduce:
+/// in each round, half of the ranks send what the other half receives.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    crate::allreduce::rabenseifner::time(costs, len)
+}
 
 /// Combines `data` of all ranks into `result` of `root`, in parts of whole elements of `element` bytes. On other ranks `result` is
 /// ignored.

@@ -393,6 +393,7 @@ pub mod tests {
             arrows,
             names: vec!["MPI_Send".to_owned(), "MPI_Recv".to_owned()],
             turns: 1,
+            requests: 1,
             copied: CopiedBytes { copied: 10, spared: 0 },
         };
         let args = <SimRunArgs as clap::Parser>::parse_from([
