@@ -127,6 +127,9 @@ impl CountedThread {
 impl Drop for CountedThread {
     fn drop(&mut self) {
         TURNS.end_thread();
+        // A later thread may have this thread's name. Without this, such a thread would enter lanes by the favour of this thread, and
+        // would not be counted.
+        MessageLane::open().for_each(MessageLane::give_up);
     }
 }
 
@@ -206,6 +209,15 @@ impl MessageLane {
             unsafe { self.lock.unlock() }
         } else {
             self.bias.revoke();
+        }
+    }
+
+    /// Ends the favour of the calling thread. If another thread holds the lock, that thread ends the favour.
+    fn give_up(&self) {
+        if self.bias.is_alone() && self.lock.try_lock() {
+            self.bias.give_up(me());
+            // SAFETY: this thread has locked the lock above.
+            unsafe { self.lock.unlock() }
         }
     }
 

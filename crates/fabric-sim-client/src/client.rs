@@ -4,7 +4,7 @@ use crate::arena::{PeerArena, RankArena};
 use crate::clock_readings::ClockReadings;
 use crate::inbox::{PAYLOAD, PAYLOAD_ALIGN};
 use crate::journal::JournalEntry;
-use crate::request::{SimRequest, SlotWords};
+use crate::request::{SimRequest, SlotWords, fault_of};
 use crate::slot::{JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SlotsFile};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -235,17 +235,19 @@ impl SimClient {
 
     /// Puts the payload of a request that is to be appended next into the slot. Returns its offset. May make a request itself.
     pub(crate) fn put_payload(&self, payload: Sge) -> usize {
-        if payload.is_phantom() || payload.is_empty() {
+        // A rank that has left makes no room.
+        if payload.is_phantom() || payload.is_empty() || self.owner.left.load(Relaxed) {
             return 0;
         }
+        assert!(payload.len() <= PAYLOAD, "a payload of {} bytes in one message", payload.len());
         let slot = self.owner.slot();
         let offset = || (slot.posted.load(Relaxed) as usize).next_multiple_of(PAYLOAD_ALIGN);
         if offset() + payload.len() > PAYLOAD {
             self.ask(SimRequest::Clock);
         }
         let at = offset();
-        // SAFETY: the payload of the slot has room behind `at`, because the journal is empty or there was room, and the largest
-        // message fits. The slot belongs to the rank while it runs.
+        // SAFETY: the payload of the slot has room behind `at`, because the journal is empty or there was room, and the assertion
+        // above limits the length. The slot belongs to the rank while it runs.
         unsafe { Sge::new(slot.payload().add(at), payload.len()) }.copy_from(payload);
         slot.posted.store((at + payload.len()) as u32, Relaxed);
         at
@@ -354,14 +356,5 @@ impl SimClient {
 impl Drop for SimClient {
     fn drop(&mut self) {
         self.leave();
-    }
-}
-
-/// Returns the fault of a word of a reply: 0, the lost peer plus 1, or `u64::MAX`.
-fn fault_of(word: u64) -> Option<Fault> {
-    match word {
-        0 => None,
-        u64::MAX => Some(Fault::system("the simulation refused an operation", 0)),
-        peer => Some(Fault::lost(peer as usize - 1)),
     }
 }

@@ -1,7 +1,7 @@
 //! The processor on which the simulation and the ranks take turns: the home of a job.
 //!
-//! Only one side of a job runs at a time. If the system wakes a rank on another processor, which sleeps, a turn takes ten times as long
-//! as a switch on the processor that already runs. So the simulation stays on a processor, and a rank restricts itself to that
+//! Only one side of a job runs at a time. If the system wakes a rank on another processor, which sleeps, a turn takes much longer
+//! than a switch on the processor that already runs. So the simulation stays on a processor, and a rank restricts itself to that
 //! processor before it sleeps. Once it is awake, the rank restores its affinity: the program and the threads that it starts see no
 //! restriction.
 

@@ -59,7 +59,7 @@ pub use inbox::{InboxMessage, PAYLOAD, SlotInbox};
 #[cfg(not(loom))]
 pub use journal::{Journal, JournalEntry};
 #[cfg(not(loom))]
-pub use request::{SimRequest, SlotWords, WriteEnd};
+pub use request::{SimRequest, SlotWords, WriteEnd, fault_of, fault_word};
 #[cfg(not(loom))]
 pub use slot::{JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile};
 pub use turn::{Turn, TurnSide};

@@ -1,7 +1,7 @@
 //! Requests of a rank to the simulation, as words of a slot.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use weft_fabric::{Completion, Counter, Head, RemoteAddr, RemoteFlag, Sge};
+use weft_fabric::{Completion, Counter, Fault, FaultCause, Head, RemoteAddr, RemoteFlag, Sge};
 
 /// Maximum number of words of a request or reply.
 pub const WORDS: usize = 20;
@@ -369,6 +369,23 @@ impl SimRequest {
             },
             _ => return None,
         })
+    }
+}
+
+/// Returns a fault as a word of a reply: the lost peer plus 1, or `u64::MAX`.
+pub fn fault_word(fault: &Fault) -> u64 {
+    match *fault.cause() {
+        FaultCause::PeerLost { rank } => rank as u64 + 1,
+        _ => u64::MAX,
+    }
+}
+
+/// Returns the fault of a word of a reply; `None` for 0.
+pub fn fault_of(word: u64) -> Option<Fault> {
+    match word {
+        0 => None,
+        u64::MAX => Some(Fault::system("the simulation refused an operation", 0)),
+        peer => Some(Fault::lost(peer as usize - 1)),
     }
 }
 

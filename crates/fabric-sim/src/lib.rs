@@ -55,7 +55,7 @@ pub use arrival_record::Arrival;
 pub use cluster::Cluster;
 pub use explore::explore;
 pub use host::{Compute, Notify, Thread};
-pub use machine::Machine;
+pub use machine::{Machine, SEND_MAX};
 pub use options::{Chaos, Death, SimOptions};
 pub use processes::{RankCounter, RankMemory, RankProcesses};
 pub use run::{RunOutcome, run};

@@ -21,6 +21,9 @@ pub use evidence::{Evidence, EvidenceRole};
 pub use level::{LevelName, ProcessorLevel};
 pub use load::{MachineError, NAMES};
 
+/// Maximum payload of one message, in bytes.
+pub const SEND_MAX: usize = 64 << 10;
+
 /// A cluster.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,8 +1,9 @@
 //! Posts of writes, reads, atomics and messages: their cost to the rank, and the flights that they start.
 
 use crate::in_flight::{AfterWrite, FlightAction, FlightAtomic, FlightPayload};
+use crate::machine::SEND_MAX;
 use crate::prices::Price;
-use crate::sim::{SEND_MAX, Sim};
+use crate::sim::Sim;
 use crate::trace::Activity;
 use crate::world::WorldState;
 use weft_fabric::{

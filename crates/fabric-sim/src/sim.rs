@@ -1,6 +1,7 @@
 //! One rank's handle of the simulated cluster: the fabric.
 
 use crate::in_flight::{AfterWrite, FlightAction, FlightAtomic};
+use crate::machine::SEND_MAX;
 use crate::trace::Activity;
 use crate::units::Picoseconds;
 use crate::world::WorldState;
@@ -33,9 +34,6 @@ static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Doorbell at which no thread ever sleeps.
 static BELL: LazyLock<Arc<Doorbell>> = LazyLock::new(|| Arc::new(Doorbell::new()));
-
-/// Maximum payload of one message, in bytes.
-pub(crate) const SEND_MAX: usize = 64 << 10;
 
 impl Sim {
     pub(crate) fn new(state: &Rc<RefCell<WorldState>>, rank: usize) -> Sim {

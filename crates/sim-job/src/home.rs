@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 use weft_fabric_sim_client::ThreadStay;
 
-/// Interval between two checks of the home.
-const CHECK: Duration = Duration::from_millis(200);
+/// Part of the time for which the simulation may wait for its processor, as a divisor. A thread that shares a processor with one busy
+/// program waits for up to half of the time; the simulation waits for less, because its ranks run on the same processor.
+const WAITS: u32 = 8;
 
 /// Number of turns without a home, in which the system moves the simulation to a processor that has time.
 const FREE_TURNS: u64 = 8;
@@ -16,7 +17,7 @@ pub struct JobHome {
     checked: Instant,
     /// Time at the last check for which this thread had waited for its processor.
     delayed: Duration,
-    /// Number of turns until the simulation settles.
+    /// Number of turns until the simulation settles. `u64::MAX`: the system lets no thread choose its processor.
     free_turns: u64,
 }
 
@@ -35,12 +36,15 @@ impl JobHome {
     /// Returns the home for the next turn, which begins now.
     pub fn next_turn(&mut self) -> Option<usize> {
         if self.free_turns > 0 {
-            self.free_turns -= 1;
+            self.free_turns -= u64::from(self.free_turns < u64::MAX);
             return None;
         }
         if self.stay.is_none() {
-            self.processor = ThreadStay::processor()?;
+            self.processor = ThreadStay::processor().unwrap_or(0);
             self.stay = ThreadStay::on(self.processor);
+            if self.stay.is_none() {
+                self.free_turns = u64::MAX;
+            }
         }
         self.stay.as_ref().map(|_| self.processor)
     }
@@ -50,19 +54,26 @@ impl JobHome {
         self.stay.is_some()
     }
 
-    /// Looks for another home if other programs need this processor.
+    /// Looks for another home if other programs need this processor. The caller calls this function now and then.
     pub fn check(&mut self) {
-        let elapsed = self.checked.elapsed();
-        if elapsed < CHECK {
-            return;
-        }
-        let delayed = delay();
-        if delayed.saturating_sub(self.delayed) > elapsed / 2 {
-            self.stay = None;
-            self.free_turns = FREE_TURNS;
+        let (elapsed, delayed) = (self.checked.elapsed(), delay());
+        if is_taken(delayed.saturating_sub(self.delayed), elapsed) {
+            self.leave();
         }
         (self.checked, self.delayed) = (Instant::now(), delayed);
     }
+
+    /// Lets the system move the simulation to another processor.
+    fn leave(&mut self) {
+        if self.stay.take().is_some() {
+            self.free_turns = FREE_TURNS;
+        }
+    }
+}
+
+/// Returns true if other programs need the processor, for which a thread has waited for a part of a time.
+fn is_taken(waited: Duration, elapsed: Duration) -> bool {
+    waited > elapsed / WAITS
 }
 
 /// Returns the time for which this thread could run, but its processor was taken; 0 if the system does not count it.
@@ -83,18 +94,27 @@ mod tests {
         let first = home.next_turn().expect("a processor");
         assert_eq!(ThreadStay::processor(), Some(first));
         assert!(home.stays() && home.next_turn() == Some(first));
-        // A check too early has no effect.
+        // A new thread has waited for a small part of an hour.
+        home.checked -= Duration::from_secs(3600);
         home.check();
         assert!(home.stays());
-        // As if the thread had waited all the time.
-        home.checked -= 2 * CHECK;
-        home.delayed = Duration::ZERO;
-        let waited = delay();
-        home.check();
-        assert_eq!(home.stays(), waited <= CHECK);
-        home.stay = None;
+        home.leave();
+        assert!(!home.stays());
         home.free_turns = 2;
         assert_eq!((home.next_turn(), home.next_turn()), (None, None));
         assert!(home.next_turn().is_some());
+    }
+
+    #[test]
+    fn a_processor_is_taken_if_the_thread_waits_for_it() {
+        let second = Duration::from_secs(1);
+        assert!(is_taken(second / 3, second) && !is_taken(second / 10, second));
+    }
+
+    #[test]
+    fn a_system_that_refuses_is_asked_once() {
+        let mut home = JobHome { free_turns: u64::MAX, ..JobHome::new() };
+        assert_eq!((home.next_turn(), home.next_turn()), (None, None));
+        assert_eq!(home.free_turns, u64::MAX);
     }
 }

@@ -3,8 +3,11 @@
 use crate::reply::{known, posted};
 use std::ops::ControlFlow;
 use weft_fabric::{Fabric, FabricExt, GroupId, PostOutcome, Sge};
-use weft_fabric_sim::Sim;
+use weft_fabric_sim::{SEND_MAX, Sim};
 use weft_fabric_sim_client::{PAYLOAD, RankSlot, SimRequest, SlotWords};
+
+/// The largest message has room in a slot.
+const _: () = assert!(SEND_MAX <= PAYLOAD);
 
 /// Returns `len` bytes of a slot's payload from offset `at` on, or as many as there are.
 fn payload(slot: &RankSlot, at: usize, len: usize) -> Sge {

@@ -1,9 +1,9 @@
 //! Registered memory, and questions about peers.
 
-use crate::reply::{fault_word, known};
+use crate::reply::known;
 use weft_fabric::{Fabric, FabricExt, Fault, Region};
 use weft_fabric_sim::Sim;
-use weft_fabric_sim_client::{SimRequest, SlotWords};
+use weft_fabric_sim_client::{SimRequest, SlotWords, fault_word};
 
 /// Carries out a request about regions and peers. Returns `None` for other requests.
 pub fn answer(sim: &Sim, request: &SimRequest) -> Option<SlotWords> {

@@ -4,7 +4,6 @@ use crate::account::JobAccount;
 use crate::compute::ComputeTime;
 use crate::files::{FileTimes, FileWork};
 use crate::processes::ProcessAccess;
-use crate::reply::{fault_of, fault_word};
 use crate::{payloads, posts, regions};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -13,7 +12,9 @@ use std::task::{Context, Waker};
 use weft_fabric::{Fabric, FabricExt, Work};
 use weft_fabric_sim::Sim;
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim_client::{JournalEntry, MOST_ADVANCES, RankSlot, SimRequest, SlotWords};
+use weft_fabric_sim_client::{
+    JournalEntry, MOST_ADVANCES, RankSlot, SimRequest, SlotWords, fault_of, fault_word,
+};
 
 /// State of a rank after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

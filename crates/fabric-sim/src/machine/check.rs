@@ -1,7 +1,7 @@
 //! Checks of conditions between the tables of a machine file.
 
 use super::document::{MachineDocument, ValueForm};
-use super::{Machine, MachineError};
+use super::{Machine, MachineError, SEND_MAX};
 
 /// Checks that tables are written as tables, because the types would also accept lists of values.
 pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
@@ -125,6 +125,12 @@ fn rails(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> 
         if let Some(largest) = machine.multicast.as_ref().map(|m| m.largest.0).filter(|l| *l > mtu)
         {
             let problem = format!("multicast of {largest} bytes; at most the rails' MTU, {mtu}");
+            return Err(file.error_at("multicast.largest", problem));
+        }
+        if let Some(largest) =
+            machine.multicast.as_ref().map(|m| m.largest.0).filter(|&largest| largest > SEND_MAX)
+        {
+            let problem = format!("multicast of {largest} bytes; at most {SEND_MAX}");
             return Err(file.error_at("multicast.largest", problem));
         }
     }

@@ -61,7 +61,7 @@ impl BiasedLock {
 
     /// Favours the calling thread, which is inside by the lock. `me` is a name that no other thread has. From then on the thread
     /// is inside by its name, and the caller gives up the lock. Returns false and does nothing if there is no heavy fence, or if
-    /// a thread was favoured before.
+    /// a thread was favoured before and has not called [`BiasedLock::give_up`].
     pub fn favour(&self, me: usize) -> bool {
         if me == 0 || self.favoured.load(Ordering::Relaxed) != 0 || !register() {
             return false;
@@ -106,6 +106,18 @@ impl BiasedLock {
             pause(looks);
         }
         self.over.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends the favour of the calling thread, which holds the lock and is not inside by its name. From then on another thread may
+    /// be favoured. Does nothing if the thread is not favoured, or if another thread has come.
+    ///
+    /// A thread calls this function before it ends, because a later thread may have its name.
+    pub fn give_up(&self, me: usize) {
+        if self.favoured.load(Ordering::Relaxed) == me && !self.over.load(Ordering::Relaxed) {
+            self.revoked.store(true, Ordering::Relaxed);
+            self.over.store(true, Ordering::Relaxed);
+            self.favoured.store(0, Ordering::Relaxed);
+        }
     }
 
     /// Leaves directly after [`BiasedLock::try_enter`].
@@ -191,6 +203,9 @@ mod tests {
         (0..turns).for_each(|_| add(&all, 1));
         others.into_iter().for_each(|other| other.join().unwrap());
         assert!(!all.0.is_alone() && !all.0.favour(1));
+        // Another thread has come, so there is no favour to give up.
+        all.0.give_up(1);
+        assert!(!all.0.favour(4));
         // SAFETY: all other threads were joined, so no thread accesses the word.
         assert_eq!(unsafe { *all.2.0.get() }, 3 * turns);
     }
@@ -214,6 +229,35 @@ mod models {
             add();
             assert!(all.0.leave());
         }
+    }
+
+    /// Runs one interleaving after another, in which thread 1 gives up its favour. Thread 3, which comes later, is favoured then.
+    #[test]
+    fn loom_a_favour_that_was_given_up_goes_to_another_thread() {
+        let mut model = loom::model::Builder::new();
+        model.preemption_bound = Some(3);
+        model.check(|| {
+            let all = Arc::new((BiasedLock::new(), Mutex::new(()), UnsafeCell::new(0u32)));
+            assert!(all.0.favour(1) && !all.0.leave());
+            let other = {
+                let all = all.clone();
+                loom::thread::spawn(move || add(&all, 2))
+            };
+            add(&all, 1);
+            {
+                let _held = all.1.lock().unwrap();
+                all.0.give_up(1);
+                if all.0.favour(3) {
+                    assert!(!all.0.leave());
+                }
+            }
+            add(&all, 3);
+            other.join().unwrap();
+            all.2.with_mut(|p| {
+                // SAFETY: the other thread was joined, so the pointer is the only access.
+                assert_eq!(unsafe { *p }, 3);
+            });
+        });
     }
 
     /// Loom's cell reports two writes at the same time, so the test needs no assertion.

@@ -26,7 +26,7 @@ pub struct MessageArgs {
     #[arg(long, value_parser = pattern, default_value = "plain",
           long_help = "What the two ends of a message do besides: plain, synchronous, one-to-many, many-to-one, forwarded")]
     pattern: TransferPattern,
-    /// Number of threads of each rank that communicate.
+    /// Number of threads of each rank that send and receive.
     #[arg(long, value_name = "N", default_value_t = 1)]
     threads: usize,
     /// Distance between the caches of the two ends.
@@ -102,6 +102,10 @@ pub fn run(kind: MessageCall, args: &super::ExplainArgs) -> Result<String, SimFa
             about.peer,
             ranks - 1
         )));
+    }
+    if about.threads != 1 && !matches!(kind, MessageCall::Send) {
+        let reason = "only messages choose by the number of threads; puts and gets do not";
+        return Err(request(format!("--threads {}: {reason}", about.threads)));
     }
     let bytes = args.one_size()?;
     let machine = super::machine(args, ranks)?.map(Rc::new);
