@@ -32,16 +32,20 @@ const FLANG: [&str; 4] = ["flang-new-22", "flang-new-19", "flang-new", "flang"];
 /// Text that all programs print at their end.
 const SAID: &str = "checks passed";
 
+/// Number of kinds of errors that one run of the stage plants in the entries. The seed of the run selects the kinds.
+const PLANTED: usize = 2;
+
 pub fn run(tally: &mut Tally) -> Result<(), String> {
-    with_prefix(&crate::demo::install()?, tally)
+    with_prefix(&crate::demo::install()?, PLANTED, tally)
 }
 
-/// Tests programs of other projects, which are built from their sources.
+/// Runs all tests, with errors of all kinds. Then tests programs of other projects, which are built from their sources.
 pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    with_prefix(prefix, usize::MAX, tally)?;
     others::run(prefix, tally)
 }
 
-fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+fn with_prefix(prefix: &Path, planted: usize, tally: &mut Tally) -> Result<(), String> {
     let there = |name: &&str| Command::new(name).arg("--version").output().is_ok();
     let flang = FLANG.into_iter().find(there);
     if flang.is_none() {
@@ -55,28 +59,30 @@ fn with_prefix(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     }
     // Compilers take most of the time, and each uses one thread.
     let compilers: Vec<&'static str> = gfortran.into_iter().chain(flang).collect();
-    for result in two_at_a_time(&compilers, |compiler| by_one(prefix, compiler)) {
+    for result in two_at_a_time(&compilers, |compiler| by_one(prefix, compiler, planted)) {
         tally.add(result?);
     }
     Ok(())
 }
 
 /// Runs all tests with one compiler.
-fn by_one(prefix: &Path, compiler: &'static str) -> Result<Tally, String> {
+fn by_one(prefix: &Path, compiler: &'static str, planted: usize) -> Result<Tally, String> {
     let work = root().join("target/test-fortran").join(compiler);
     fs::create_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
     let mut tally = Tally::default();
-    let tools = Tools { prefix: prefix.to_owned(), work, compiler };
+    let tools = Tools { prefix: prefix.to_owned(), work, compiler, planted };
     with_compiler(&tools, &mut tally).map_err(|e| format!("{compiler}: {e}"))?;
     println!("-- all of Fortran by {compiler}");
     Ok(tally)
 }
 
-/// A compiler, the installation, and a folder for programs.
+/// A compiler, the installation, a folder for programs, and the extent of the tests.
 struct Tools {
     prefix: PathBuf,
     work: PathBuf,
     compiler: &'static str,
+    /// Number of kinds of errors to plant in the entries.
+    planted: usize,
 }
 
 impl Tools {
@@ -295,7 +301,7 @@ mod tests {
     #[ignore = "a part of cargo xtask test --only fortran, which installs the library"]
     fn programs_run_in_all_three_ways() {
         let mut tally = Tally::default();
-        with_prefix(&crate::demo::prefix(), &mut tally).unwrap();
+        with_prefix(&crate::demo::prefix(), PLANTED, &mut tally).unwrap();
         assert!(tally.passed > 0, "{:?}", tally.not_run);
     }
 

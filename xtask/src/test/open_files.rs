@@ -43,6 +43,10 @@ const TRIED: [Tried; 6] = [
     Tried { name: "spawn", arguments: &["few"], ranks: "2", limit: LimitKind::Soft },
 ];
 
+/// Distance between two soft limits that the usual tests try. Such limits take long, because jobs run under most of them; the soak tries
+/// each.
+const SOFT_STEP: usize = 4;
+
 /// Limits to try: from fewer files than the loader needs to more than any of the programs needs.
 const LIMITS: std::ops::RangeInclusive<u32> = 3..=64;
 
@@ -83,10 +87,21 @@ fn runs(prefix: &Path, tried: &Tried, limit: u32) -> Result<bool, String> {
     })
 }
 
+/// Runs the programs under each hard limit, and under some of the soft limits.
 pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
-    let limits: Vec<u32> = LIMITS.collect();
+    with_steps(prefix, SOFT_STEP, tally)
+}
+
+/// Runs the programs under each limit.
+pub fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    with_steps(prefix, 1, tally)
+}
+
+fn with_steps(prefix: &Path, soft_step: usize, tally: &mut Tally) -> Result<(), String> {
     for tried in &TRIED {
         let Tried { name, ranks, limit: kind, .. } = *tried;
+        let step = if kind == LimitKind::Soft { soft_step } else { 1 };
+        let limits: Vec<u32> = LIMITS.step_by(step).collect();
         let ends = two_at_a_time(&limits, |&limit| runs(prefix, tried, limit));
         let ends = ends.into_iter().collect::<Result<Vec<bool>, String>>()?;
         let first = ends.iter().position(|&ran| ran).map(|place| limits[place]);

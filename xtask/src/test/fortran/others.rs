@@ -38,7 +38,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         tally.not_run.push("Fortran by others: there is no gfortran".to_owned());
         return Ok(());
     }
-    let tools = Tools { prefix: prefix.to_owned(), work, compiler };
+    let tools = Tools { prefix: prefix.to_owned(), work, compiler, planted: 0 };
     for (package, test) in [("mumps", mumps as Test), ("fftw3", fftw as Test)] {
         match source(&tools, package) {
             Ok(source) => test(&tools, &source, tally)?,

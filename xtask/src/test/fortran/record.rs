@@ -168,7 +168,8 @@ fn mutations(tools: &Tools, all: &[Recorded], tally: &mut Tally) -> Result<(), S
             return Err(format!("entries without a mistake: {text}"));
         }
     }
-    for mutation in Mutation::ALL {
+    let kinds = Mutation::ALL.into_iter().cycle().skip(seed as usize % Mutation::ALL.len());
+    for mutation in kinds.take(tools.planted.min(Mutation::ALL.len())) {
         let (library, mut names) = mutants(tools, Some(mutation), seed)?;
         names.retain(|name| called.contains(name));
         let mut noticed = BTreeSet::new();
