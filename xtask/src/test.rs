@@ -166,6 +166,7 @@ pub fn soak(args: &SoakArgs) -> Result<(), String> {
     }
     if args.random.is_none() {
         c_programs::soak(&prefix, args.times)?;
+        whole(|tally| open_files::soak(&prefix, tally))?;
     }
     random::soak(&prefix, args.random.unwrap_or(60))
 }

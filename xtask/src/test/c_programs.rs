@@ -114,7 +114,6 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 pub fn soak(prefix: &Path, times: usize) -> Result<(), String> {
     let mut tally = Tally::default();
     programs(prefix, &[], &mut tally)?;
-    super::open_files::soak(prefix, &mut tally)?;
     other_machines(prefix, &mut tally)?;
     let program = JobProgram { path: &folder()?.join("halo"), arguments: &[] };
     super::jobs::kills(prefix, program, times)?;
