@@ -43,6 +43,7 @@ fn virtual_time(clock: libc::clockid_t) -> Option<u64> {
         return None;
     }
     let slot = slot::own_slot()?;
+    slot::settle(slot);
     slot::add_computing(slot);
     static ORIGINS: OnceLock<[u64; 2]> = OnceLock::new();
     let origins = ORIGINS.get_or_init(|| {

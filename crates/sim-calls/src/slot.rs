@@ -3,8 +3,8 @@
 use crate::system_clock::steady_time;
 use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Once, OnceLock};
 use weft_fabric_sim_client::{RankSlot, SIMULATION_VARIABLE, SlotsFile};
 
@@ -133,6 +133,27 @@ pub fn is_in_call() -> bool {
     DEPTH.get() > 0
 }
 
+/// Number of threads that are inside of an MPI call.
+static CALLS: AtomicU32 = AtomicU32::new(0);
+
+/// True while a thread lets the simulation carry out the journal between two calls.
+static SETTLING: AtomicBool = AtomicBool::new(false);
+
+/// Lets the simulation carry out the journal, before a thread reads the clock. Does nothing while another thread is inside of a call: the
+/// slot belongs to that call.
+///
+/// Contract: a thread announces its call and then looks whether another thread settles; a thread announces that it settles and then looks
+/// for calls. All four are sequentially consistent, so at least one of the two threads sees the other.
+pub fn settle(slot: &RankSlot) {
+    if SETTLING.swap(true, SeqCst) {
+        return;
+    }
+    if CALLS.load(SeqCst) == 0 {
+        slot.settle();
+    }
+    SETTLING.store(false, SeqCst);
+}
+
 /// Counts a call of this rank.
 fn count(index: u64) {
     if let Some(directory) = directory() {
@@ -152,6 +173,12 @@ impl TracedCall {
     pub fn begin(index: u64) -> TracedCall {
         let outermost = DEPTH.get() == 0;
         let mut is_counted = false;
+        if outermost {
+            CALLS.fetch_add(1, SeqCst);
+            while SETTLING.load(SeqCst) {
+                std::thread::yield_now();
+            }
+        }
         if outermost && let Some(slot) = own_slot() {
             add_computing(slot);
             slot.call.store(index + 1, Relaxed);
@@ -173,11 +200,11 @@ impl TracedCall {
             if !self.is_counted {
                 count(self.index);
             }
-            if follows_clocks() {
-                slot.settle();
-            }
             slot.call.store(0, Relaxed);
             LAST.set(Some(CallEnd::now()));
+        }
+        if self.outermost {
+            CALLS.fetch_sub(1, SeqCst);
         }
     }
 }
