@@ -263,8 +263,8 @@ impl<'m> CallCosts<'m> {
     }
 
     /// Returns the nanoseconds of `rounds` rounds in which each rank sends `len` bytes to the next rank, or to a rank at the same
-    /// difference, followed by `then` nanoseconds of work. A round takes as long as its farthest message, because ranks wait for their
-    /// neighbours. The time is infinite unless the ranks are at known places in several caches.
+    /// difference, followed by `then` nanoseconds of work. A round takes as long as the message between the farthest neighbours,
+    /// because each rank waits for its neighbours. The time is infinite unless the ranks are at known places in several caches.
     pub fn around(&self, rounds: f64, len: f64, then: f64) -> f64 {
         let farthest = self.at_difference(self.ranks);
         farthest.map_or(f64::INFINITY, |costs| rounds * (costs.in_round(len) + then))

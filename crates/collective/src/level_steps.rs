@@ -140,7 +140,7 @@ impl LevelSteps {
     }
 
     /// Returns the sum of `cost` over the pairs of ranks with successive numbers, if groups have consecutive ranks. Returns `None` if
-    /// the places of the `ranks` ranks are not known, or if all ranks share a cache and are no part of a composition.
+    /// the places of the `ranks` ranks are not known, or if all ranks share a cache, unless they carry out a step of a composition.
     pub fn along_neighbors(&self, ranks: f64, cost: impl Fn(TopologyLevel) -> f64) -> Option<f64> {
         let common = self.common.filter(|&common| common > TopologyLevel::Cache || self.is_part)?;
         let (mut members, mut sum) = (ranks, 0.0);

@@ -1,4 +1,4 @@
-//! The rank's side of the slot: requests, collected charges, counters that advanced.
+//! The rank's side of the slot: requests, the journal of posts and charges, counters that advanced.
 
 use crate::arena::{PeerArena, RankArena};
 use crate::clock_readings::ClockReadings;

@@ -1,5 +1,5 @@
 //! The inbox of a slot: the first messages that have arrived at the rank, with their payloads. So a rank takes them without a request.
-//! They stay in the simulation until the journal says that the rank has taken them.
+//! The messages stay in the simulation until the journal has an entry that the rank has taken them.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use weft_fabric::{ArrivedMessage, Head, Sge};

@@ -103,7 +103,7 @@ impl Journal {
         self.used.store(at + 1, Ordering::Relaxed);
     }
 
-    /// Takes all entries, in order. Ends at a word that makes no sense, because the program has overwritten it.
+    /// Takes all entries, in order. Stops at an invalid word, which the program must have overwritten.
     pub fn take(&self) -> impl Iterator<Item = JournalEntry> + '_ {
         self.call.store(0, Ordering::Relaxed);
         let used = (self.used.swap(0, Ordering::Relaxed) as usize).min(JOURNAL);

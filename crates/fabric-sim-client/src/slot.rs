@@ -2,8 +2,8 @@
 //!
 //! Contract. The header is written before the first rank starts, and only read afterwards. The fields of a slot belong to the side
 //! that runs ([`Turn`]); they are atomics only because two processes map them, and are accessed with relaxed order. Exceptions:
-//! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, and `call` and `compute` by a layer above
-//! MPI, `file_accesses` and `file_bytes` by any thread, in the rank's process while the rank runs.
+//! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, `call`, `compute` and `slept` by a layer above
+//! MPI, which also lets the simulation carry out the journal between two calls ([`RankSlot::settle`]), `file_accesses` and `file_bytes` by any thread, in the rank's process while the rank runs.
 
 use crate::home::ThreadStay;
 use crate::inbox::{PAYLOAD, SlotInbox};
@@ -125,9 +125,9 @@ pub struct RankSlot {
     pub arena_base: AtomicU64,
     /// Descriptor of the arena in the rank's process.
     pub arena_file: AtomicU64,
-    /// Processor time in nanoseconds that the program has taken since the last request.
+    /// Processor time in nanoseconds that the program has taken since the last request or entry of the journal.
     pub compute: AtomicU64,
-    /// Time in nanoseconds that the program has slept in virtual time since the last request.
+    /// Time in nanoseconds that the program has slept in virtual time since the last request or entry of the journal.
     pub slept: AtomicU64,
     /// Number of accesses to files since the last request, and of their bytes.
     pub file_accesses: AtomicU64,

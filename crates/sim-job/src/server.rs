@@ -110,7 +110,7 @@ impl RankServer {
         self.turn_start = clock;
     }
 
-    /// Adds the time since the last request to the account. The processor time of the program, and the time of the library, have
+    /// Adds the time since the last note to the account. The processor time of the program, and the time of the library, have
     /// been charged already.
     fn note(&mut self, computed: Picoseconds, account: &mut JobAccount) {
         let clock = self.sim.clock();

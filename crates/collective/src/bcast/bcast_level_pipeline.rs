@@ -28,8 +28,8 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let (mut first, mut slowest) = (0.0, 0.0f64);
     for stage in costs.stages() {
         // A leader tells each member of its group.
-        let told = (stage.members - 1.0) * stage.costs.line();
-        let time = stage.costs.in_round(segment) + told;
+        let announced = (stage.members - 1.0) * stage.costs.line();
+        let time = stage.costs.in_round(segment) + announced;
         first += time;
         slowest = slowest.max(time);
     }
