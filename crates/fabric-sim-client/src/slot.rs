@@ -2,8 +2,9 @@
 //!
 //! Contract. The header is written before the first rank starts, and only read afterwards. The fields of a slot belong to the side
 //! that runs ([`Turn`]); they are atomics only because two processes map them, and are accessed with relaxed order. Exceptions:
-//! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, `call`, `compute` and `slept` by a layer above
-//! MPI, which also lets the simulation carry out the journal between two calls ([`RankSlot::settle`]), `file_accesses` and `file_bytes` by any thread, in the rank's process while the rank runs.
+//! `pid`, `arena_base` and `arena_file` are written by the rank before its first request, `call`, `compute` and `slept` by a layer
+//! above MPI, and `file_accesses` and `file_bytes` by any thread, in the rank's process while the rank runs. The layer above MPI also
+//! lets the simulation carry out the journal between two calls ([`RankSlot::settle`]).
 
 use crate::home::ThreadStay;
 use crate::inbox::{PAYLOAD, SlotInbox};
