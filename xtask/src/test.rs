@@ -5,6 +5,7 @@ mod abuse;
 mod accesses;
 mod alike;
 mod answers;
+mod background;
 mod book;
 mod bound_ranks;
 mod built;
@@ -41,6 +42,7 @@ mod programs;
 mod python;
 mod random;
 mod recipes;
+mod results;
 mod rotation;
 mod sim_figures;
 mod sim_programs;
@@ -52,11 +54,14 @@ pub(crate) mod tools;
 mod tsan;
 pub(crate) mod verbs;
 
+use background::BackgroundStages;
 use clap::Args;
 use file_soak::FileParts;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
+use results::{StageFailure, StageResults, StageTime};
 use stage::{QUICK, REST, Stage};
+use std::path::PathBuf;
 use std::time::Instant;
 use tally::{Tally, cargo};
 
@@ -72,6 +77,9 @@ pub struct TestArgs {
     /// Run only these stages.
     #[arg(long, value_enum, value_delimiter = ',', conflicts_with_all = ["all", "rest"])]
     only: Vec<Stage>,
+    /// Write the results to this file, in JSON. A run of stages in the background has this option.
+    #[arg(long, value_name = "FILE", hide = true)]
+    results: Option<PathBuf>,
 }
 
 impl TestArgs {
@@ -179,41 +187,53 @@ fn processor_seconds() -> f64 {
     seconds(usage.user_time()) + seconds(usage.system_time())
 }
 
-/// Runs all stages in order. A failure is reported immediately, and again at the end. If the build fails, no other stage runs.
+/// Runs all stages. Stages that only compute run in the background if there are other stages, too. A failure is reported immediately,
+/// and again at the end. If the build fails, no other stage runs.
 pub fn run(args: &TestArgs) -> Result<(), String> {
     disk::check(&crate::root())?;
-    let stages = args.stages();
-    let mut tally = Tally::default();
-    let (mut times, mut failed, start) = (Vec::new(), Vec::new(), Instant::now());
+    let (only_compute, others): (Vec<_>, Vec<_>) =
+        args.stages().into_iter().partition(|stage| stage.only_computes());
+    let (stages, later) =
+        if others.is_empty() { (only_compute, Vec::new()) } else { (others, only_compute) };
+    let mut results = StageResults::default();
+    let mut waiting = (!later.is_empty()).then_some(later);
+    let (mut background, start) = (None, Instant::now());
     for (i, &stage) in stages.iter().enumerate() {
-        let (count, so_far) = (stages.len(), start.elapsed().as_secs());
-        let budget = stage.budget();
-        let n = i + 1;
-        println!("\n==== stage {n} of {count}: {stage:?}, after {so_far} s; budget {budget} s");
-        let (began, computed) = (Instant::now(), processor_seconds());
-        let result = stage.run(&mut tally);
-        if let Err(error) = result {
-            println!("\n==== {stage:?} FAILED: {error}");
-            failed.push((stage, error));
+        if stage != Stage::Build
+            && let Some(stages) = waiting.take()
+        {
+            background = Some(BackgroundStages::start(stages, &crate::root().join("target"))?);
         }
-        times.push((stage, began.elapsed(), processor_seconds() - computed));
-        if failed.iter().any(|(stage, _)| *stage == Stage::Build) {
+        let (n, count, so_far) = (i + 1, stages.len(), start.elapsed().as_secs());
+        let budget = stage.budget();
+        println!("\n==== stage {n} of {count}: {stage:?}, after {so_far} s; budget {budget} s");
+        let is_built = run_stage(stage, &mut results);
+        if !is_built {
             break;
         }
     }
-    println!();
-    for (stage, time, computed) in times {
-        let (name, budget) = (format!("{stage:?}"), stage.budget());
-        // A stage that takes too long is reported, but does not fail, because the machine may be busy.
-        let over = if time.as_secs() > budget { "   OVER ITS BUDGET" } else { "" };
-        let seconds = time.as_secs_f64();
-        println!("{name:<10} {seconds:>5.0} s of {budget}, {computed:.0} s of processors{over}");
+    if let Some(background) = background {
+        results.add(background.wait());
     }
-    for reason in &tally.not_run {
-        println!("NOT RUN: {reason}");
+    results.print();
+    if let Some(path) = &args.results {
+        results.write(path)?;
     }
-    let (passed, skipped) = (tally.passed, tally.not_run.len());
-    println!("{passed} passed, {} stages failed, {skipped} skipped", failed.len());
-    let told: Vec<_> = failed.iter().map(|(stage, error)| format!("{stage:?}: {error}")).collect();
-    if told.is_empty() { Ok(()) } else { Err(told.join("\n")) }
+    results.into_result()
+}
+
+/// Runs a stage and adds its results. Returns false if the library could not be built.
+fn run_stage(stage: Stage, results: &mut StageResults) -> bool {
+    let (began, computed_before) = (Instant::now(), processor_seconds());
+    let result = stage.run(&mut results.tally);
+    let elapsed = began.elapsed().as_secs_f64();
+    results.times.push(StageTime {
+        stage,
+        elapsed,
+        computed: processor_seconds() - computed_before,
+    });
+    let Err(error) = result else { return true };
+    println!("\n==== {stage:?} FAILED: {error}");
+    results.failures.push(StageFailure { stage, error });
+    stage != Stage::Build
 }

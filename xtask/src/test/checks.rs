@@ -26,9 +26,14 @@ pub fn lint() -> Result<(), String> {
     crate::clean::check()?;
     crate::documents::check()?;
     crate::house::check()?;
-    step(cargo().args(["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
+    // A folder of its own, because cargo locks the folder during a build, and other stages would wait.
+    let folder = crate::root().join("target/lint");
+    let all = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    step(cargo().args(all).env("CARGO_TARGET_DIR", &folder))?;
     // Links of the documentation must lead to existing items.
-    step(cargo().args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))
+    let mut documents = cargo();
+    documents.args(["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings");
+    step(documents.env("CARGO_TARGET_DIR", &folder))
 }
 
 /// Runs the models of the lock-free parts.

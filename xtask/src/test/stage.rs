@@ -6,9 +6,10 @@ use super::{
     packages, peers, programs, python, sim_figures, sim_programs, verbs,
 };
 use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
 
 /// A group of tests with a time budget of its own (CONTRIBUTING.md).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize, Deserialize)]
 pub enum Stage {
     /// The library and its commands, installed in target/weft, and the test programs of the stage Oracle.
     Build,
@@ -102,6 +103,12 @@ impl Stage {
         }
     }
 
+    /// Returns true if the stage only computes. Such a stage uses no installation and no build of another stage, so it can run in the
+    /// background.
+    pub fn only_computes(self) -> bool {
+        matches!(self, Stage::Lint | Stage::Loom | Stage::Miri)
+    }
+
     /// Runs the stage, and counts its tests.
     pub fn run(self, tally: &mut Tally) -> Result<(), String> {
         match self {
@@ -164,9 +171,11 @@ mod tests {
     const BEFORE: u64 = 50;
 
     #[test]
-    fn the_quick_set_may_take_a_quarter_of_an_hour_and_all_stages_53_minutes() {
+    fn the_quick_set_may_take_a_quarter_of_an_hour_and_the_foreground_47_minutes() {
         assert!(BEFORE + budget(&QUICK) <= 900, "{}", budget(&QUICK));
-        assert!(BEFORE + budget(&QUICK) + budget(&REST) <= 3180, "{}", budget(&REST));
+        let foreground: Vec<_> = REST.into_iter().filter(|stage| !stage.only_computes()).collect();
+        let seconds = BEFORE + budget(&QUICK) + budget(&foreground);
+        assert!(seconds <= 2820, "{seconds}");
     }
 
     #[test]

@@ -1,9 +1,10 @@
 //! Common parts of all stages: counts of tests, the crates that have their own stage, and calls of cargo.
 
+use serde::{Deserialize, Serialize};
 use std::process::Command;
 
 /// Counts of the tests that passed, and of the tests that could not run, each with the reason.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub struct Tally {
     pub passed: usize,
     pub not_run: Vec<String>,
