@@ -45,6 +45,9 @@ pub fn points(all: &[String]) -> Result<String, String> {
 }
 
 #[cfg(test)]
+mod direct;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

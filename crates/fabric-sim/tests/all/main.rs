@@ -15,3 +15,4 @@ mod overlap;
 mod ownership;
 mod planted;
 mod protocols;
+mod scale;

@@ -1,5 +1,6 @@
 //! Scale: as many ranks as a large machine has, in the memory of a small one.
 
+use std::process::Command;
 use std::rc::Rc;
 use weft_collective::{CollectiveKind, Selection};
 use weft_fabric::Sge;
@@ -27,9 +28,21 @@ fn peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() << 10
 }
 
-/// The only test of this file: it measures the whole process.
+/// Name of the test that the other test runs in a process of its own.
+const MEASURED: &str = "scale::measured";
+
 #[test]
 fn ranks_by_the_ten_thousands_fit_a_gibibyte() {
+    let mut own = Command::new(std::env::current_exe().unwrap());
+    let output = own.args(["--exact", MEASURED, "--ignored", "--nocapture"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "{text}");
+}
+
+#[test]
+#[ignore = "measures its whole process: run by the test above"]
+fn measured() {
     let machine = Rc::new(Machine::load("loggp").unwrap());
     let group = Group::new((0..RANKS as u32).collect::<Vec<_>>());
     let int = weft_datatype::Predefined::new().of(weft_datatype::Basic::INT).clone();
