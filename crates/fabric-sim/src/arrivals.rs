@@ -37,11 +37,11 @@ impl WorldState {
             return;
         }
         let Arrival { from, posted, arrived, bytes, .. } = arrival;
-        let rate = match self.is_local(from as usize, rank) {
-            true => self.prices.local_bandwidth,
-            false => self.prices.bandwidth,
+        let whole = match self.is_local(from as usize, rank) {
+            true => self.machine.local.time(bytes),
+            false => self.prices.bandwidth.time(bytes),
         };
-        let wire = rate.time(bytes).min(arrived.saturating_sub(posted));
+        let wire = whole.min(arrived.saturating_sub(posted));
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.last[rank] = Some(Arrival { wire, ..arrival });
         }

@@ -16,10 +16,12 @@ mod document;
 mod evidence;
 mod level;
 mod load;
+mod local;
 
 pub use evidence::{Evidence, EvidenceRole};
 pub use level::{LevelName, ProcessorLevel};
 pub use load::{MachineError, NAMES};
+pub use local::MeasuredTransfer;
 
 /// Maximum payload of one message, in bytes.
 pub const SEND_MAX: usize = 64 << 10;
@@ -231,7 +233,10 @@ pub struct Local {
     pub overhead: Time,
     /// Time from the end of the post until the other rank can see an empty payload.
     pub latency: Time,
-    /// Rate of the payload, whose time is added to the latency.
+    /// Times of transfers by length, from short to long. Without entries, `bandwidth` gives the time of all lengths.
+    #[serde(default)]
+    pub transfers: Vec<MeasuredTransfer>,
+    /// Rate of the payload, whose time is added to the latency; with `transfers`, the rate of bytes beyond the longest of them.
     pub bandwidth: Rate,
     /// True if atomic operations of a rank are visible to other ranks' processors immediately, so that algorithms for shared memory
     /// can be used within a node.

@@ -40,7 +40,6 @@ pub struct Prices {
     pub copy: Rate,
     pub reduce: Rate,
     pub bandwidth: Rate,
-    pub local_bandwidth: Rate,
     /// Maximum inline payload, in bytes.
     pub inline: usize,
     pub mtu: usize,
@@ -72,7 +71,6 @@ impl Prices {
             copy: host.copy,
             reduce: host.reduce,
             bandwidth: rail.bandwidth,
-            local_bandwidth: machine.local.bandwidth,
             inline: rail.inline,
             mtu: rail.mtu.0,
             in_order: rail.in_order,

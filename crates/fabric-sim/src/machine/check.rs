@@ -11,6 +11,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
         ("level", ValueForm::Tables),
         ("host", ValueForm::Table("[host], once")),
         ("local", ValueForm::Table("[local], once")),
+        ("local.transfers", ValueForm::Tables),
         ("multicast", ValueForm::Table("[multicast], once")),
         ("file", ValueForm::Table("[file], once")),
         ("scheduler", ValueForm::Table("[scheduler], once")),
@@ -52,6 +53,7 @@ pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), Mac
     buses(machine, file)?;
     rails(machine, file)?;
     levels(machine, file)?;
+    transfers(machine, file)?;
     if machine.scheduler.slice.0 == 0 {
         let problem = "a time slice of 0; it must be above 0 us";
         return Err(file.error_at("scheduler.slice", problem.into()));
@@ -105,6 +107,23 @@ fn levels(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError>
     if let Some(last) = machine.level.last().filter(|last| last.processors.0 < each) {
         let problem = format!("{} processors for {each} ranks of a node", last.processors.0);
         return Err(file.error_at(&format!("level.{at}.processors"), problem));
+    }
+    Ok(())
+}
+
+fn transfers(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
+    for (at, pair) in machine.local.transfers.windows(2).enumerate() {
+        let (short, long) = (pair[0], pair[1]);
+        if long.bytes <= short.bytes || long.time < short.time {
+            let problem = format!(
+                "{} bytes in {} us after {} bytes in {} us; longer and longer transfers, none of which takes less time",
+                long.bytes.0,
+                long.time.us(),
+                short.bytes.0,
+                short.time.us()
+            );
+            return Err(file.error_at(&format!("local.transfers.{}", at + 1), problem));
+        }
     }
     Ok(())
 }

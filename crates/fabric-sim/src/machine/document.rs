@@ -17,6 +17,7 @@ const WHOLE: &[&str] = &[
     "rail.inline",
     "rail.burst.messages",
     "level.processors",
+    "local.transfers.bytes",
     "multicast.largest",
     "multicast.queue",
     "copies.private",

@@ -116,6 +116,19 @@ fn each_mistake_is_named_with_file_line_and_what_is_allowed() {
             28,
             &["second bus `slot`"],
         ),
+        (
+            "latency = 0.2",
+            "latency = 0.2\ntransfers = [\n{ bytes = 9, time = 2 },\n{ bytes = 9, time = 3 }]",
+            33,
+            &["9 bytes in 3 us", "longer and longer"],
+        ),
+        (
+            "latency = 0.2",
+            "latency = 0.2\ntransfers = [\n{ bytes = 9, time = 2 },\n{ bytes = 10, time = 1 }]",
+            33,
+            &["10 bytes in 1 us", "less time"],
+        ),
+        ("latency = 0.2", "latency = 0.2\ntransfers = [9]", 31, &["`local.transfers` is a list"]),
         // Evidence.
         ("[\"c; d\"]", "[\"c; d\", \"a; b\"]", 45, &["`a; b`", "once"]),
         ("[\"c; d\"]", "[\n\"c; d\",\n\"c; d\"]", 47, &["`c; d`", "once"]),

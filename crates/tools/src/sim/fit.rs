@@ -7,22 +7,26 @@
 //!   send.latency                       the rest of such a message
 //!   write, read, atomic                as a message; MPI_Get and MPI_Fetch_and_op of 8 bytes
 //!   bandwidth                          a window of messages of 512 KiB
-//!   local                              the same within a host, where `bandwidth` is that of a message of 512 KiB
-//!   host.copy                          the rest of a message of 16 KiB, which is copied at both ends
+//!   local                              the same within a host; `transfers` are the rest of messages of 64 bytes to 4 MiB, found by
+//!                                      simulation ([`transfers`]), and `bandwidth` is the rate between the two longest
+//!   host.copy                          between hosts, the rest of a message of 16 KiB, which is copied at both ends; within a host, a
+//!                                      copy by the processor
 //!   host.interrupt                     the receiver sleeps
 //! ```
 
 pub mod rank;
+pub mod transfers;
 
 use super::failure::SimFailure;
 use super::output_file::unwritten;
 use crate::machine::MachineInfo;
 use crate::tune::real::{Here, SentData};
 use clap::Parser;
-use rank::{LONG_ROUNDS, MEDIUM, NetworkFigures, PASSES, ROUNDS};
+use rank::{LENGTHS, LONG_ROUNDS, MEDIUM, NetworkFigures, PASSES, ROUNDS};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
+use transfers::TransferTimes;
 use weft_fabric::{CopyModel, Unit};
 use weft_fabric_sim::Machine;
 use weft_intranode::{ModelLoader, ModelSource};
@@ -85,7 +89,8 @@ pub fn run(args: &FitArgs) -> Result<String, SimFailure> {
     let info = MachineInfo::look();
     let figures =
         FittedFigures { near: &near, far: far.as_ref(), model: &model, processors: info.allowed };
-    let text = head(args, &info) + &figures.file(&name);
+    let times = transfers::fitted(&near.messages, |times| figures.file(&name, times))?;
+    let text = head(args, &info) + &figures.file(&name, &times);
     // The numbers are checked as a reader of the file checks them.
     let written = args.file.display().to_string();
     Machine::parse(&written, &text).map_err(|e| SimFailure::Run(e.to_string()))?;
@@ -144,9 +149,28 @@ fn copy_rate(figures: &NetworkFigures, bandwidth: f64) -> f64 {
     if copies > 0.0 { rate.min(figures.copy) } else { figures.copy }
 }
 
+/// Returns the rate of the bytes between the two longest messages, in MB/s.
+fn far_rate(messages: &TransferTimes) -> f64 {
+    let [.., shorter, longest] = messages;
+    let bytes = LENGTHS[LENGTHS.len() - 1] - LENGTHS[LENGTHS.len() - 2];
+    bytes as f64 / (longest - shorter).max(f64::MIN_POSITIVE)
+}
+
+/// Returns the entries of `local.transfers`, each with the measured time of its message. The longest message has no entry: its time
+/// is in `bandwidth`.
+fn listed(times: &TransferTimes, messages: &TransferTimes) -> String {
+    let mut text = String::new();
+    for ((bytes, time), message) in LENGTHS.iter().zip(times).zip(messages).take(times.len() - 1) {
+        let time = digits(*time);
+        writeln!(text, "    {{ bytes = {bytes}, time = {time} }},  # a message: {message:.2} us")
+            .expect("a string grows");
+    }
+    text
+}
+
 impl FittedFigures<'_> {
     /// Returns the tables of the file.
-    fn file(&self, name: &str) -> String {
+    fn file(&self, name: &str, times: &TransferTimes) -> String {
         let (about, nodes) = match self.far {
             Some(_) => ("TCP between hosts, one connection a pair; fitted between two hosts", 64),
             None => ("a host; fitted between two of its ranks", 1),
@@ -157,7 +181,7 @@ impl FittedFigures<'_> {
         );
         text += &self.host();
         text += &self.far.map_or_else(|| unused_rail(self.near), rail);
-        text += &self.local();
+        text += &self.local(times);
         for field in CopyModel::FIELDS {
             let value = field.shown(self.model);
             let value = if field.unit == Unit::Size { value } else { digits(value) };
@@ -171,18 +195,23 @@ impl FittedFigures<'_> {
 
     fn host(&self) -> String {
         let figures = self.far.unwrap_or(self.near);
-        let rate = if self.far.is_some() { figures.rate } else { figures.long_rate() };
+        let (copy, how) = match self.far {
+            Some(far) => {
+                let how = format!("a message of 16 KiB, {:.1} us", far.medium);
+                (copy_rate(far, far.rate), how)
+            }
+            None => (self.near.copy, "64 KiB in the processor's caches".to_owned()),
+        };
         format!(
             "[host]
-copy = {copy}                 # fitted: a message of 16 KiB, {medium:.1} us; a copy by the processor has {memory:.0}
+copy = {copy}                 # fitted: {how}; a copy by the processor has {memory:.0}
 reduce = {reduce}               # fitted: MPI_Reduce_local of 64 KiB
 call = {CALL}                 # assumed
 entry = 0.1                 # assumed
 interrupt = {interrupt}             # fitted: a round trip to a receiver that sleeps, less one to a receiver that polls
 
 ",
-            copy = digits(copy_rate(figures, rate)),
-            medium = figures.medium,
+            copy = digits(copy),
             memory = figures.copy,
             reduce = digits(figures.reduce),
             interrupt = digits(figures.wake),
@@ -190,7 +219,7 @@ interrupt = {interrupt}             # fitted: a round trip to a receiver that sl
     }
 
     /// Returns the table `local`, and the head of the table `copies`.
-    fn local(&self) -> String {
+    fn local(&self, times: &TransferTimes) -> String {
         let near = self.near;
         // All messages are matched in the same time.
         let matching = self.far.unwrap_or(near).receive;
@@ -198,16 +227,18 @@ interrupt = {interrupt}             # fitted: a round trip to a receiver that sl
             "[local]
 overhead = {overhead}              # fitted: 16 sends in a row within a host
 latency = {latency}             # fitted: half of a round trip of 8 bytes within a host, {short:.3} us
-bandwidth = {rate}            # fitted: a message of 512 KiB, {long:.1} us
+bandwidth = {rate}            # fitted: messages of 768 KiB and 4 MiB
 shared = true
+transfers = [               # fitted: with them, simulated messages of these lengths take as long as measured
+{list}]
 
 [copies]                    # measured by the library, as `weft info` shows them
 ",
             overhead = digits(near.send.min(near.short)),
             latency = digits(near.short - near.send - matching - 2.0 * CALL),
             short = near.short,
-            rate = digits(near.long_rate()),
-            long = near.long,
+            rate = digits(far_rate(&near.messages)),
+            list = listed(times, &near.messages),
         )
     }
 }
@@ -266,7 +297,6 @@ mod tests {
         NetworkFigures {
             short: 10.0,
             medium: 20.0,
-            long: 140.0,
             send: 4.0,
             receive: 1.0,
             wake: 30.0,
@@ -276,11 +306,12 @@ mod tests {
             atomic: 24.0,
             copy: 9000.0,
             reduce: 8000.0,
+            messages: [1.0, 1.2, 3.0, 5.0, 20.0, 70.0, 200.0, 1000.0],
         }
     }
 
     fn parsed(figures: &FittedFigures<'_>) -> Machine {
-        let text = figures.file("mine");
+        let text = figures.file("mine", &figures.near.messages);
         Machine::parse("mine.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
     }
 

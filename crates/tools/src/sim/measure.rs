@@ -1,6 +1,6 @@
 //! One run of a pattern in virtual time.
 
-use super::SimFailure;
+use super::failure::SimFailure;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;

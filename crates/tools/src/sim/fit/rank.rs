@@ -1,7 +1,7 @@
 //! Measurements for a machine file: a job of two ranks, on one host or on two hosts.
 //!
 //! ```text
-//!   lap       rank 0 sends, rank 1 answers: half of the time is a message; of 8 bytes, 16 KiB, 512 KiB
+//!   lap       rank 0 sends, rank 1 answers: half of the time is a message; of 8 bytes, 16 KiB, and of [`LENGTHS`]
 //!   burst     rank 0 sends 16 messages, and waits; rank 1 computes until all have arrived, then receives them, and answers
 //!   wake-up   rank 0 computes so long that rank 1 sleeps, then sends; rank 1 answers
 //!   window    rank 0 starts 4 long messages at once; rank 1 answers when it has all
@@ -26,8 +26,6 @@ pub struct NetworkFigures {
     pub short: f64,
     /// A message of [`MEDIUM`] bytes: half of a round trip.
     pub medium: f64,
-    /// A message of [`LONG`] bytes: half of a round trip.
-    pub long: f64,
     /// The sender's processor for a message of [`SHORT`] bytes.
     pub send: f64,
     /// The receiver's processor for such a message, if it has arrived.
@@ -46,13 +44,8 @@ pub struct NetworkFigures {
     pub copy: f64,
     /// Rate of MPI_Reduce_local on `BLOCK` bytes.
     pub reduce: f64,
-}
-
-impl NetworkFigures {
-    /// Returns the rate of a message of [`LONG`] bytes beyond the time of a short message.
-    pub fn long_rate(&self) -> f64 {
-        LONG as f64 / (self.long - self.short).max(f64::MIN_POSITIVE)
-    }
+    /// Messages of [`LENGTHS`] bytes: half of a round trip each.
+    pub messages: [f64; LENGTHS.len()],
 }
 
 /// Length of a short message, in bytes.
@@ -61,6 +54,9 @@ pub const SHORT: usize = 8;
 pub const MEDIUM: usize = 16 << 10;
 /// Length of a long message, also of a window, in bytes.
 pub const LONG: usize = 512 << 10;
+
+/// Lengths of messages from a few cache lines to more than a processor's own caches, in bytes.
+pub const LENGTHS: [usize; 8] = [64, 512, 4 << 10, MEDIUM, 64 << 10, 256 << 10, 768 << 10, 4 << 20];
 
 /// Length of the operands of copies and reductions, in bytes.
 const BLOCK: usize = 64 << 10;
@@ -84,6 +80,10 @@ const LAPS: usize = 8;
 const ARRIVAL: Duration = Duration::from_micros(400);
 const ASLEEP: Duration = Duration::from_millis(3);
 
+/// Number of figures that a rank measures: single ones, then messages of [`LENGTHS`].
+const SINGLE: usize = 11;
+const ALL: usize = SINGLE + LENGTHS.len();
+
 /// Handles of the standard ABI.
 const INFO_NULL: usize = 0x130;
 const INT64: usize = 0x258;
@@ -93,21 +93,17 @@ impl Here {
     /// Runs the measurements between two ranks.
     pub fn network(&self) -> Result<NetworkFigures, String> {
         let figures = self.figures(&mut self.job(2, "fit-rank"))?;
-        let [short, medium, long, send, receive, wake, rate, put, get, atomic, copy, reduce] =
+        let few = || "the job printed too few figures".to_owned();
+        let (figures, messages) = figures.split_at_checked(SINGLE).ok_or_else(few)?;
+        let [short, medium, send, receive, wake, rate, put, get, atomic, copy, reduce] =
             figures[..]
         else {
-            return Err("the job printed too few figures".to_owned());
+            return Err(few());
         };
-        let times = NetworkFigures {
-            short,
-            medium,
-            long,
-            send,
-            receive,
-            wake,
-            ..NetworkFigures::default()
-        };
-        Ok(NetworkFigures { rate, put, get, atomic, copy, reduce, ..times })
+        let messages = messages.try_into().map_err(|_| few())?;
+        let times =
+            NetworkFigures { short, medium, send, receive, wake, ..NetworkFigures::default() };
+        Ok(NetworkFigures { rate, put, get, atomic, copy, reduce, messages, ..times })
     }
 }
 
@@ -155,7 +151,7 @@ impl FitProgram {
             return Err(format!("{} ranks, not 2", program.size));
         }
         let [send, receive] = ["MPI_Send", "MPI_Recv"].map(|name| program.library.address(name));
-        let memory = || vec![1u64; LONG / 8];
+        let memory = || vec![1u64; LENGTHS[LENGTHS.len() - 1] / 8];
         Ok(FitProgram { program, send: send?, receive: receive?, out: memory(), into: memory() })
     }
 
@@ -191,7 +187,8 @@ impl FitProgram {
 
     /// Returns the time of a message of `bytes` bytes.
     fn message(&mut self, bytes: usize) -> Result<f64, String> {
-        quickest(ROUNDS, || {
+        let rounds = if bytes > BLOCK { LONG_ROUNDS } else { ROUNDS };
+        quickest(rounds, || {
             let us = timed(|| (0..LAPS).try_for_each(|_| self.lap(bytes)))?;
             Ok(us / LAPS as f64 / 2.0)
         })
@@ -291,9 +288,8 @@ impl FitProgram {
     }
 
     /// Returns the times of one pass, in the order of [`NetworkFigures`].
-    fn figures(&mut self) -> Result<[f64; 12], String> {
+    fn figures(&mut self) -> Result<[f64; ALL], String> {
         let (short, medium) = (self.message(SHORT)?, self.message(MEDIUM)?);
-        let long = self.message(LONG)?;
         let burst = self.burst()?;
         // Each rank knows one of the two figures.
         let (send, receive) = if self.is_first() { (burst, 0.0) } else { (0.0, burst) };
@@ -301,7 +297,13 @@ impl FitProgram {
         let (woken, window) = (self.woken()?, self.window()?);
         let [put, get, atomic] = self.one_sided()?;
         let [copy, reduce] = self.processor()?;
-        Ok([short, medium, long, send, receive, woken, window, put, get, atomic, copy, reduce])
+        let single = [short, medium, send, receive, woken, window, put, get, atomic, copy, reduce];
+        let mut all = [0.0; ALL];
+        all[..SINGLE].copy_from_slice(&single);
+        for (figure, bytes) in all[SINGLE..].iter_mut().zip(LENGTHS) {
+            *figure = self.message(bytes)?;
+        }
+        Ok(all)
     }
 }
 
@@ -315,13 +317,10 @@ pub fn run(args: &FitRank) -> Result<(), String> {
         }
     }
     if program.is_first() {
-        let [short, medium, long, send, receive, woken, window, put, get, atomic, copy, reduce] =
-            all;
-        let rate = |bytes: usize, us: f64| bytes as f64 / us;
-        let (window, copy) = (rate(WINDOW * LONG, window), rate(BLOCK, copy));
-        let (wake, reduce) = (woken - 2.0 * short, rate(BLOCK, reduce));
-        let all =
-            [short, medium, long, send, receive, wake, window, put, get, atomic, copy, reduce];
+        let [short, _, _, _, wake, window, _, _, _, copy, reduce, ..] = &mut all;
+        *wake -= 2.0 * *short;
+        *window = (WINDOW * LONG) as f64 / *window;
+        (*copy, *reduce) = (BLOCK as f64 / *copy, BLOCK as f64 / *reduce);
         all.iter().for_each(|figure| println!("{figure:.4}"));
     }
     program.program.call("MPI_Finalize", &[])
