@@ -156,6 +156,46 @@ static void *in_thread(void *turn)
     return NULL;
 }
 
+enum { LANES = 4, ANY = 8 };
+
+static MPI_Comm several[LANES];
+
+/* Messages on several communicators, each completed by MPI_Waitany. All are there before. */
+static void any(int64_t *turn)
+{
+    int words[ANY];
+    for (int round = 0; round < rounds; round++, *turn += 2) {
+        if (rank == 0) {
+            await(*turn + 1);
+            for (int i = 0; i < ANY; i++) {
+                words[i] = round + i;
+                MPI_Send(&words[i], 1, MPI_INT, 1, i, several[i % LANES]);
+            }
+            tell(*turn + 1);
+            await(*turn + 2);
+        } else {
+            for (int i = 0; i < ANY; i++) {
+                words[i] = -1;
+                MPI_Irecv(&words[i], 1, MPI_INT, 0, i, several[i % LANES], &requests[i]);
+            }
+            tell(*turn + 1);
+            await(*turn + 1);
+            for (int done = 0; done < ANY; done++) {
+                int i;
+                MPI_Waitany(ANY, requests, &i, MPI_STATUS_IGNORE);
+                CHECK(i >= 0 && i < ANY && requests[i] == MPI_REQUEST_NULL && words[i] == round + i, "%d", i);
+            }
+            tell(*turn + 2);
+        }
+    }
+}
+
+static void *any_in_thread(void *turn)
+{
+    any(turn);
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     static const int levels[] = {MPI_THREAD_SINGLE, MPI_THREAD_FUNNELED, MPI_THREAD_SERIALIZED, MPI_THREAD_MULTIPLE};
@@ -209,6 +249,22 @@ int main(int argc, char **argv)
         CHECK(!pthread_create(&thread, NULL, in_thread, &turn));
         pthread_join(thread, NULL);
         MPI_Comm_free(&apart);
+    }
+    if (all || !strcmp(what, "any_thread")) {
+        pthread_t thread;
+        for (int i = 0; i < LANES; i++) {
+            MPI_Comm_dup(MPI_COMM_WORLD, &several[i]);
+        }
+        /* Both threads use all lanes, so neither enters one without its lock. */
+        int all_rounds = rounds;
+        rounds = 1;
+        any(&turn);
+        rounds = all_rounds;
+        CHECK(!pthread_create(&thread, NULL, any_in_thread, &turn));
+        pthread_join(thread, NULL);
+        for (int i = 0; i < LANES; i++) {
+            MPI_Comm_free(&several[i]);
+        }
     }
     if (all || !strcmp(what, "both")) {
         both(MPI_COMM_WORLD, 8, &turn);

@@ -35,8 +35,8 @@ mod waits;
 
 use operation::MessageCarrier;
 pub use operation::{
-    LaneSet, MessageCarriers, belongs, cancel, drop_freed, free, is_carried, is_over,
-    keep_while_used, needs_tag, on, peek, poll, start, with_request, with_requests,
+    LaneSet, MessageCarriers, belongs, cancel, drop_freed, free, is_carried, keep_while_used,
+    look_at_all, needs_tag, on, peek, poll, start, with_request, with_requests,
 };
 pub use waits::{
     LOOK, LaneNap, LaneProgress, PATIENCE, idle, pending, progress, progress_in_row, progress_main,

@@ -235,7 +235,8 @@ pub fn drop_idle_connections(engine: &Engine) {
 }
 
 /// Passes to the wait policy the number of processes that share the processors of this machine, including processes of other jobs.
-/// If there are too few processors, processes that wait yield their processor.
+/// If there are too few processors, processes that wait yield their processor. The costs of long messages follow, too, whether there are
+/// lanes or not.
 fn update_oversubscription(engine: &Engine) {
     let fabric = engine.endpoint().fabric();
     if let Some(shm) = fabric.shm().filter(|_| !nodes::are_faked()) {

@@ -102,6 +102,11 @@ impl<F: Fabric> CommView<F> {
         self.isend_in(self.pattern(TransferPattern::OneToMany), to, data)
     }
 
+    /// Starts a send of a rank that also receives at this time, to a rank that also sends ([`TransferPattern::Exchange`]).
+    pub fn isend_exchanged(&self, to: usize, data: Sge) -> Option<RequestId> {
+        self.isend_in(TransferPattern::Exchange, to, data)
+    }
+
     /// Sends to a rank that receives from all other ranks at once. If there are several senders, the senders copy long data.
     pub fn send_as_each(
         &self,
@@ -116,7 +121,8 @@ impl<F: Fabric> CommView<F> {
         if self.size() > 2 { among_others } else { TransferPattern::Plain }
     }
 
-    fn isend_in(&self, pattern: TransferPattern, to: usize, data: Sge) -> Option<RequestId> {
+    /// Starts a send with a communication pattern.
+    pub fn isend_in(&self, pattern: TransferPattern, to: usize, data: Sge) -> Option<RequestId> {
         match self.via {
             Via::Messages => self.endpoint.isend_as(self.target(to), data, pattern),
             Via::Native => self.endpoint.streams().isend(self.target(to), data),
@@ -133,7 +139,13 @@ impl<F: Fabric> CommView<F> {
         self.irecv_in(self.pattern(TransferPattern::OneToMany), from, data)
     }
 
-    fn irecv_in(&self, pattern: TransferPattern, from: usize, data: Sge) -> RequestId {
+    /// Starts to receive a message that was sent by [`CommView::isend_exchanged`].
+    pub fn irecv_exchanged(&self, from: usize, data: Sge) -> RequestId {
+        self.irecv_in(TransferPattern::Exchange, from, data)
+    }
+
+    /// Starts to receive a message that was sent with a communication pattern.
+    pub fn irecv_in(&self, pattern: TransferPattern, from: usize, data: Sge) -> RequestId {
         match self.via {
             Via::Messages => self.endpoint.irecv_as(&self.want(from), data, pattern),
             Via::Native => self.endpoint.streams().irecv(self.origin(from), data),
@@ -243,8 +255,8 @@ impl<F: Fabric> CommView<F> {
         from: usize,
         into: Sge,
     ) -> impl Future<Output = Result<(), Fault>> + '_ {
-        let receive = self.irecv(from, into);
-        let send = self.isend(to, out);
+        let receive = self.irecv_exchanged(from, into);
+        let send = self.isend_exchanged(to, out);
         async move {
             let sent = match send {
                 Some(request) => self.wait(request).await,
@@ -262,8 +274,10 @@ impl<F: Fabric> CommView<F> {
         from: usize,
         into: &[Sge],
     ) -> Result<(), Fault> {
-        let receives: RequestBatch = into.iter().map(|&piece| self.irecv(from, piece)).collect();
-        let sends: RequestBatch = out.iter().filter_map(|&piece| self.isend(to, piece)).collect();
+        let receives: RequestBatch =
+            into.iter().map(|&piece| self.irecv_exchanged(from, piece)).collect();
+        let sends: RequestBatch =
+            out.iter().filter_map(|&piece| self.isend_exchanged(to, piece)).collect();
         let sent = self.wait_all(sends).await;
         sent.and(self.wait_all(receives).await)
     }

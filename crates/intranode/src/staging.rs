@@ -226,6 +226,12 @@ impl Rings {
         self.wide.take_few(len, self.sizes.wide, 0)
     }
 
+    /// Returns true if any payload is unread.
+    fn any_unread(&self) -> bool {
+        // The oldest place of a ring is unread: places that are given back end with the places before them.
+        [&self.near, &self.wide, &self.narrow].iter().any(|ring| !ring.taken.is_empty())
+    }
+
     /// Returns the ring of the place with this request.
     fn ring(&mut self, request: u32) -> &mut Places {
         if request & ON_NARROW != 0 {
@@ -262,6 +268,11 @@ impl ProcessStaging {
             fabric.populate(region.local.part(cold.start, cold.len()));
         }
         Some((number | STAGED, region.at(at), region.local.part(at, len)))
+    }
+
+    /// Returns true if receivers have not given back all places.
+    pub fn any_unread(&self) -> bool {
+        self.made.as_ref().is_some_and(|pool| pool.rings.any_unread())
     }
 
     /// Gives back the place of an offer with this request, after the receiver has copied the payload. Returns `None` if there is no

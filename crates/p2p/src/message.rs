@@ -37,16 +37,20 @@ pub enum TransferPattern {
     /// The receiver soon forwards or returns the payload from the same memory. So the sender's cache may still have lines of this
     /// memory, to which the payload is copied.
     Forwarded,
+    /// Both ends also have other messages to send and to receive, as in a halo exchange. So neither end waits for the other, and
+    /// their copies do not overlap.
+    Exchange,
 }
 
 impl TransferPattern {
     /// All patterns, for tables and tests.
-    pub const ALL: [TransferPattern; 5] = [
+    pub const ALL: [TransferPattern; 6] = [
         TransferPattern::Plain,
         TransferPattern::Synchronous,
         TransferPattern::OneToMany,
         TransferPattern::ManyToOne,
         TransferPattern::Forwarded,
+        TransferPattern::Exchange,
     ];
 
     /// Returns the name for settings and reports, in lower case.
@@ -57,6 +61,7 @@ impl TransferPattern {
             TransferPattern::OneToMany => "one-to-many",
             TransferPattern::ManyToOne => "many-to-one",
             TransferPattern::Forwarded => "forwarded",
+            TransferPattern::Exchange => "exchange",
         }
     }
 }

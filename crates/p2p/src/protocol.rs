@@ -17,6 +17,7 @@
 pub(crate) mod co_copy;
 pub(crate) mod eager;
 pub(crate) mod end_messages;
+pub(crate) mod exchange;
 pub(crate) mod offers;
 pub(crate) mod operations;
 pub(crate) mod peers;
@@ -33,7 +34,8 @@ pub use crate::message::{MessageProtocol, TransferPattern};
 use weft_fabric::{CacheDistance, Capabilities, CopyModel};
 
 /// Assumed number of peers in [`TransferPattern::OneToMany`] and [`TransferPattern::ManyToOne`], including the peer of this
-/// message. The real number is unknown, so the smallest possible number is assumed: two.
+/// message. Also the assumed number of messages of a [`TransferPattern::Exchange`] that share a turn. The real numbers are unknown, so
+/// the smallest possible number is assumed: two.
 const SEVERAL: f64 = 2.0;
 
 /// Place of the other end of a message.
@@ -167,8 +169,13 @@ impl ProtocolWork {
             TransferPattern::ManyToOne => (self.sender, SEVERAL * self.receiver),
             _ => (self.sender, self.receiver),
         };
+        let exchanges = case.is_exchanged();
         if case.path.threads_each > 1 {
-            return sender + receiver + model.switch * f64::from(self.turns);
+            let shared = if exchanges { SEVERAL } else { 1.0 };
+            return sender + receiver + model.switch * f64::from(self.turns) / shared;
+        }
+        if exchanges {
+            return self.latency + sender + receiver;
         }
         let overlapped = sender.max(receiver) + sender.min(receiver) / f64::from(self.parts);
         self.latency + overlapped
@@ -223,6 +230,12 @@ impl MessageCase {
     fn is_out_of_cache(&self, model: &CopyModel) -> bool {
         let each = self.path.threads_each as usize;
         each > 1 && self.bytes.saturating_mul(2 * each) > model.private
+    }
+
+    /// Returns true if the processors of both ends also work on other messages. Where an adapter moves payloads, the processors have
+    /// nothing to do.
+    fn is_exchanged(&self) -> bool {
+        self.pattern == TransferPattern::Exchange && self.path.place == Locality::SameNode
     }
 
     /// Returns `Ok` if the payload may be offered (rendezvous), else the reason why it may not be offered.

@@ -214,8 +214,9 @@ pub struct ProcessRequests {
     /// A prepared request for a send whose payload the fabric may have to queue.
     spare: u32,
     spare_counter: Counter,
-    /// Number of requests with [`RequestSlot::acts`].
+    /// Number of requests with [`RequestSlot::acts`], and of the sends among them.
     acting: usize,
+    acting_sends: usize,
     /// Requests that the program has freed before their end (MPI_Request_free).
     forgotten: VecDeque<u32>,
     slots: Slab<RequestSlot>,
@@ -228,7 +229,14 @@ impl ProcessRequests {
         let spare = slots.take();
         let spare_counter = counters.allocate();
         slots[spare].counter = Some(spare_counter);
-        ProcessRequests { spare, spare_counter, acting: 0, forgotten: VecDeque::new(), slots }
+        ProcessRequests {
+            spare,
+            spare_counter,
+            acting: 0,
+            acting_sends: 0,
+            forgotten: VecDeque::new(),
+            slots,
+        }
     }
 
     /// Opens a request with a counter, and sets the target at which it is complete. The caller sets context, tag and
@@ -285,19 +293,28 @@ impl ProcessRequests {
 
     /// Notes that this process must act when the peer of a request answers.
     pub fn begin_acting(&mut self, request: u32) {
-        let former = std::mem::replace(&mut self.slots[request].acts, true);
-        self.acting += usize::from(!former);
+        let slot = &mut self.slots[request];
+        let began = usize::from(!std::mem::replace(&mut slot.acts, true));
+        self.acting += began;
+        self.acting_sends += if slot.receives { 0 } else { began };
     }
 
     /// Notes that this process need not act for a request any more.
     pub fn end_acting(&mut self, request: u32) {
-        let former = std::mem::take(&mut self.slots[request].acts);
-        self.acting -= usize::from(former);
+        let slot = &mut self.slots[request];
+        let ended = usize::from(std::mem::take(&mut slot.acts));
+        self.acting -= ended;
+        self.acting_sends -= if slot.receives { 0 } else { ended };
     }
 
     /// Returns true if this process must act for any request.
     pub fn any_acts(&self) -> bool {
         self.acting > 0
+    }
+
+    /// Returns true if this process must act for any send. Sends that are offered to processes of this node are among these sends.
+    pub fn any_send_acts(&self) -> bool {
+        self.acting_sends > 0
     }
 
     /// Frees the number of an operation that has ended.
@@ -428,9 +445,14 @@ mod tests {
         let index = offered(&mut requests, &counters);
         requests.begin_acting(index);
         requests.begin_acting(index);
-        assert!(requests.any_acts());
+        assert!(requests.any_acts() && requests.any_send_acts());
         requests.end_acting(index);
-        assert!(!requests.any_acts());
+        assert!(!requests.any_acts() && !requests.any_send_acts());
+        requests[index].receives = true;
+        requests.begin_acting(index);
+        assert!(requests.any_acts() && !requests.any_send_acts());
+        requests.end_acting(index);
+        assert!(!requests.any_acts() && !requests.any_send_acts());
     }
 
     #[test]

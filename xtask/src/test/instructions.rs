@@ -35,6 +35,13 @@ const BY_LEVEL: u64 = 20;
 /// MPI_THREAD_MULTIPLE. A lock takes at least one per call, so 300 per 100 messages.
 const ATOMICS: u64 = 10;
 
+/// Maximum number of atomic instructions of MPI_Waitany with requests of four lanes, whose locks other threads have used. The locks
+/// of lane 0, of the lane for its look, and of the lane for the end of a request take two each.
+const WAITANY: u64 = 6;
+
+/// Number of calls of MPI_Waitany in a round.
+const ANY: u64 = 8;
+
 /// Event of callgrind that a run counts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CountedEvent {
@@ -101,6 +108,15 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         println!("ok   {text}");
         tally.passed += 1;
     }
+    let found = counted(prefix, "any_thread", "3", &["MPI_Waitany"], CountedEvent::Atomics)?;
+    let found = found / (ANY * ROUNDS);
+    let text =
+        format!("{found} atomic instructions in MPI_Waitany over the requests of four lanes");
+    if found > WAITANY {
+        return Err(text);
+    }
+    println!("ok   {text}");
+    tally.passed += 1;
     for level in ["1", "2", "3"] {
         for function in ["MPI_Send", "MPI_Recv"] {
             let alone = least(prefix, "blocking", "0", &[function], ROUNDS, 0)?;

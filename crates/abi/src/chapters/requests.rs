@@ -4,7 +4,7 @@ use crate::arguments::{bad_handle, not_null, store_status};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::lanes;
+use crate::lanes::{self, LaneSet};
 use crate::objects::{Belongs, SENT};
 use crate::state::{engine, running, state};
 use crate::status::{MpiStatus, store_empty};
@@ -194,15 +194,38 @@ impl Arrays {
         Ok(Arrays { requests, statuses, len, call })
     }
 
-    /// Checks that each handle names a request or is null.
+    /// Checks that each handle names a request or is null. Enters each lane at most once.
     fn check(&self) -> Result<(), Error> {
-        let requests = state().requests.borrow();
-        let known = |handle: Request| {
-            matches!(handle, MPI_REQUEST_NULL | SENT)
-                || requests.get(handle.0).is_some()
-                || lanes::with_request(handle.0, |_, _| ()).is_some()
+        let in_lanes = self.check_without_lanes()?;
+        let unknown = |lane: usize| {
+            let mut of_lane = (0..self.len).filter(|&i| lane_of(self.request(i).0) == lane);
+            let first = of_lane.clone().next();
+            let unknown = lanes::with_requests(lane, |requests| {
+                of_lane.find(|&i| requests.get(self.request(i).0).is_none())
+            });
+            unknown.unwrap_or(first)
         };
-        match (0..self.len).find(|&i| !known(self.request(i))) {
+        self.refuse(in_lanes.numbers().filter_map(unknown).min())
+    }
+
+    /// Checks the handles like [`Arrays::check`], but no handles of lanes. Returns the lanes of these handles.
+    fn check_without_lanes(&self) -> Result<LaneSet, Error> {
+        let requests = state().requests.borrow();
+        let mut in_lanes = LaneSet::default();
+        let mut known = |handle: Request| {
+            let known = matches!(handle, MPI_REQUEST_NULL | SENT);
+            known || requests.get(handle.0).is_some() || {
+                in_lanes.add(handle.0);
+                lane_of(handle.0) != 0
+            }
+        };
+        let unknown = (0..self.len).find(|&i| !known(self.request(i)));
+        self.refuse(unknown).map(|()| in_lanes)
+    }
+
+    /// Returns an error if there is an `unknown` handle, at this place.
+    fn refuse(&self, unknown: Option<usize>) -> Result<(), Error> {
+        match unknown {
             None => Ok(()),
             Some(i) => Err(bad_request(self.request(i)).at(&place(i))),
         }
@@ -384,9 +407,19 @@ pub(crate) unsafe fn waitany(
     let found = match arrays.remembered() {
         Some(found) => Some(found),
         None => {
-            arrays.check()?;
+            arrays.check_without_lanes()?;
             arrays.gather(engine);
-            engine.drive(&WaitingCall::new("MPI_Waitany"), || arrays.any())
+            // The handles of lanes are checked only if a wait is needed.
+            let mut checked = false;
+            engine.drive(&WaitingCall::new("MPI_Waitany"), || {
+                let found = arrays.any();
+                let waits = !matches!(found, Some(Some(_)));
+                if waits && !std::mem::replace(&mut checked, true) {
+                    arrays.check().err().map(Err).or(found.map(Ok))
+                } else {
+                    found.map(Ok)
+                }
+            })?
         }
     };
     // SAFETY: `index` is not NULL, and `status` may be ignored or written, as MPI requires of the program.
@@ -408,10 +441,14 @@ pub(crate) unsafe fn testany(
     let found = match arrays.remembered() {
         Some(found) => Some(Some(found)),
         None => {
-            arrays.check()?;
+            arrays.check_without_lanes()?;
             engine.progress();
             arrays.gather(engine);
-            arrays.any()
+            let found = arrays.any();
+            if !matches!(found, Some(Some(_))) {
+                arrays.check()?;
+            }
+            found
         }
     };
     // SAFETY: `index` and `flag` are not NULL, and `status` may be ignored or written, as MPI requires of the program.

@@ -229,32 +229,47 @@ fn look<R>(handle: usize, look: impl Fn(&LaneState) -> Option<R>) -> Option<R> {
     })
 }
 
-/// Set of the lanes that a scan of requests has progressed.
+/// Set of the lanes that a scan of requests has entered.
 #[derive(Debug, Default)]
 pub struct LaneSet(u32);
 
 impl LaneSet {
     /// Adds the lane of a handle. Returns true if the set did not contain the lane.
-    fn add(&mut self, handle: usize) -> bool {
+    pub fn add(&mut self, handle: usize) -> bool {
         let bit = 1 << lane_of(handle);
         let new = self.0 & bit == 0;
         self.0 |= bit;
         new
     }
+
+    /// Returns the numbers of the lanes in the set, without lane 0.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> {
+        let set = self.0;
+        (1..u32::BITS as usize).filter(move |number| set >> number & 1 != 0)
+    }
 }
 
-/// Returns true if the request of a lane is complete, and `None` if there is no such request. If the request is not complete and
-/// `progressed` does not contain the lane, progresses the lane and adds it to `progressed`.
-pub fn is_over(handle: usize, progressed: &mut LaneSet) -> Option<bool> {
-    let entered = MessageLane::of(handle)?.enter();
-    let state = entered.state()?;
-    state.requests.borrow().get(handle)?;
-    let over = state.is_over(handle)
-        || progressed.add(handle) && {
-            state.engine.progress();
+/// Calls `found` for each of `handles`, which belong to the same lane, with true if the request is complete and `None` if there is no
+/// such request. Enters the lane once. Progresses the lane once if a request is not complete.
+pub fn look_at_all(handles: impl Iterator<Item = usize>, mut found: impl FnMut(Option<bool>)) {
+    let mut handles = handles.peekable();
+    let Some(lane) = handles.peek().and_then(|&first| MessageLane::of(first)) else {
+        return handles.for_each(|_| found(None));
+    };
+    let entered = lane.enter();
+    let Some(state) = entered.state() else { return handles.for_each(|_| found(None)) };
+    let mut progressed = false;
+    for handle in handles {
+        let there = state.requests.borrow().get(handle).is_some();
+        let over = || {
             state.is_over(handle)
+                || !std::mem::replace(&mut progressed, true) && {
+                    state.engine.progress();
+                    state.is_over(handle)
+                }
         };
-    Some(over)
+        found(there.then(over));
+    }
 }
 
 /// Returns the outcome of a request of a lane, if its operation is complete. Does not end the request. Progresses the lane if the

@@ -50,8 +50,9 @@ pub async fn k_nomial<F: Fabric>(
         let digit = group / place % radix;
         let peer = |other: usize| fold.first(group - digit * place + other * place);
         let others = || (0..radix).filter(|&other| other != digit);
-        requests.extend(others().zip(&free).map(|(other, &room)| link.irecv(peer(other), room)));
-        requests.extend(others().filter_map(|other| link.isend(peer(other), value)));
+        let rooms = others().zip(&free);
+        requests.extend(rooms.map(|(other, &room)| link.irecv_exchanged(peer(other), room)));
+        requests.extend(others().filter_map(|other| link.isend_exchanged(peer(other), value)));
         link.wait_all(requests.drain(..)).await?;
         // In the order of ranks: the lower ranks, this rank, the higher ranks.
         let mut all = free.clone();

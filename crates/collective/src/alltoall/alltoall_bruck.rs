@@ -54,8 +54,8 @@ pub async fn bruck<F: Fabric>(
                 at += 1;
             }
             let (to, from) = ((me + digit * place) % size, (me + size - digit * place) % size);
-            requests.push(link.irecv(from, coming.range(first, at)));
-            requests.extend(link.isend(to, leaving.range(first, at)));
+            requests.push(link.irecv_exchanged(from, coming.range(first, at)));
+            requests.extend(link.isend_exchanged(to, leaving.range(first, at)));
         }
         link.wait_all(requests.drain(..)).await?;
         for (at, j) in rank::digits(size, radix, place).flat_map(moved).enumerate() {

@@ -28,8 +28,10 @@ pub async fn linear<F: Fabric>(
     let mut requests = Vec::with_capacity(2 * batch.min(size));
     for first in (1..size).step_by(batch) {
         let some = || first..size.min(first + batch);
-        requests.extend(some().map(|k| (me + size - k) % size).map(|r| link.irecv(r, into[r])));
-        requests.extend(some().map(|k| (me + k) % size).filter_map(|r| link.isend(r, out[r])));
+        let from = some().map(|k| (me + size - k) % size);
+        requests.extend(from.map(|r| link.irecv_exchanged(r, into[r])));
+        let to = some().map(|k| (me + k) % size);
+        requests.extend(to.filter_map(|r| link.isend_exchanged(r, out[r])));
         if first == 1 {
             local_ops::copy(link, out[me], into[me]);
         }

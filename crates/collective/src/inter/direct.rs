@@ -48,8 +48,9 @@ pub async fn exchange<F: Fabric>(
     out: &[Sge],
     into: &[Sge],
 ) -> Result<(), Fault> {
-    let mut requests: Vec<_> =
-        into.iter().enumerate().map(|(from, &block)| bridge.irecv(from, block)).collect();
-    requests.extend(out.iter().enumerate().filter_map(|(to, &block)| bridge.isend(to, block)));
+    let receive = |(from, &block)| bridge.irecv_exchanged(from, block);
+    let mut requests: Vec<_> = into.iter().enumerate().map(receive).collect();
+    let send = |(to, &block)| bridge.isend_exchanged(to, block);
+    requests.extend(out.iter().enumerate().filter_map(send));
     bridge.wait_all(requests).await
 }

@@ -11,6 +11,7 @@
 
 use crate::CommView;
 use weft_fabric::{Fabric, Fault, Sge};
+use weft_p2p::TransferPattern;
 
 /// Sends each of `sends` to its rank and receives each of `receives` from its rank. A rank may be named several times, and may be
 /// this rank. Returns the number of bytes that came into each of `receives`, at most its length. All requests are complete when
@@ -21,8 +22,15 @@ pub async fn direct<F: Fabric>(
     sends: &[(usize, Sge)],
     receives: &[(usize, Sge)],
 ) -> Result<Vec<usize>, Fault> {
-    let posted: Vec<_> = receives.iter().map(|&(from, into)| link.irecv(from, into)).collect();
-    let sent: Vec<_> = sends.iter().filter_map(|&(to, out)| link.isend(to, out)).collect();
+    // A rank with edges in both directions is assumed to have neighbours with edges in both directions.
+    let pattern = match sends.is_empty() || receives.is_empty() {
+        true => TransferPattern::Plain,
+        false => TransferPattern::Exchange,
+    };
+    let receive = |&(from, into)| link.irecv_in(pattern, from, into);
+    let posted: Vec<_> = receives.iter().map(receive).collect();
+    let send = |&(to, out)| link.isend_in(pattern, to, out);
+    let sent: Vec<_> = sends.iter().filter_map(send).collect();
     let mut first = None;
     let mut bytes = Vec::with_capacity(posted.len());
     for request in posted {

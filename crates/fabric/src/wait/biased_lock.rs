@@ -217,7 +217,9 @@ mod models {
     use loom::cell::UnsafeCell;
     use loom::sync::{Arc, Mutex};
 
-    fn add(all: &(BiasedLock, Mutex<()>, UnsafeCell<u32>), me: usize) {
+    type All = (BiasedLock, Mutex<()>, UnsafeCell<u32>);
+
+    fn add(all: &All, me: usize) {
         // SAFETY: the caller is inside the exclusion, so the pointer is the only access. The model checker verifies this.
         let add = || all.2.with_mut(|p| unsafe { *p += 1 });
         if all.0.try_enter(me) {
@@ -231,27 +233,19 @@ mod models {
         }
     }
 
-    /// Runs one interleaving after another, in which thread 1 gives up its favour. Thread 3, which comes later, is favoured then.
-    #[test]
-    fn loom_a_favour_that_was_given_up_goes_to_another_thread() {
+    /// Checks all interleavings of `first`, run by thread 1, which is favoured and adds 2, and of thread 2, which adds 1. Loom's cell
+    /// reports two writes at the same time.
+    fn check(first: fn(&All)) {
         let mut model = loom::model::Builder::new();
         model.preemption_bound = Some(3);
-        model.check(|| {
+        model.check(move || {
             let all = Arc::new((BiasedLock::new(), Mutex::new(()), UnsafeCell::new(0u32)));
             assert!(all.0.favour(1) && !all.0.leave());
             let other = {
                 let all = all.clone();
                 loom::thread::spawn(move || add(&all, 2))
             };
-            add(&all, 1);
-            {
-                let _held = all.1.lock().unwrap();
-                all.0.give_up(1);
-                if all.0.favour(3) {
-                    assert!(!all.0.leave());
-                }
-            }
-            add(&all, 3);
+            first(&all);
             other.join().unwrap();
             all.2.with_mut(|p| {
                 // SAFETY: the other thread was joined, so the pointer is the only access.
@@ -260,25 +254,27 @@ mod models {
         });
     }
 
-    /// Loom's cell reports two writes at the same time, so the test needs no assertion.
+    /// Thread 1 gives up its favour. Thread 3, which comes later, is favoured then.
+    #[test]
+    fn loom_a_favour_that_was_given_up_goes_to_another_thread() {
+        check(|all| {
+            add(all, 1);
+            {
+                let _held = all.1.lock().unwrap();
+                all.0.give_up(1);
+                if all.0.favour(3) {
+                    assert!(!all.0.leave());
+                }
+            }
+            add(all, 3);
+        });
+    }
+
     #[test]
     fn loom_who_is_favoured_and_others_exclude_each_other() {
-        let mut model = loom::model::Builder::new();
-        model.preemption_bound = Some(3);
-        model.check(|| {
-            let all = Arc::new((BiasedLock::new(), Mutex::new(()), UnsafeCell::new(0u32)));
-            assert!(all.0.favour(1) && !all.0.leave());
-            let other = {
-                let all = all.clone();
-                loom::thread::spawn(move || add(&all, 2))
-            };
-            add(&all, 1);
-            add(&all, 1);
-            other.join().unwrap();
-            all.2.with_mut(|p| {
-                // SAFETY: the other thread was joined, so the pointer is the only access.
-                assert_eq!(unsafe { *p }, 3);
-            });
+        check(|all| {
+            add(all, 1);
+            add(all, 1);
         });
     }
 }

@@ -6,6 +6,7 @@
 
 use super::co_copy::CoCopy;
 use super::end_messages;
+use super::exchange::{ExchangeHistory, OwnOffers};
 use super::offers::{OfferedReceive, PayloadOffer, RtsMessage, open_word, send_rts};
 use super::operations::Operations;
 use super::rendezvous_staged::Staged;
@@ -31,6 +32,7 @@ pub struct RendezvousFlights {
     pub transfers: Transfers,
     pub staged: Staged,
     pub co_copy: CoCopy,
+    exchange: ExchangeHistory,
 }
 
 impl RendezvousFlights {
@@ -40,6 +42,7 @@ impl RendezvousFlights {
             transfers: Transfers::default(),
             staged: Staged::new(limits),
             co_copy: CoCopy::default(),
+            exchange: ExchangeHistory::new(),
         }
     }
 
@@ -84,6 +87,10 @@ impl RendezvousFlights {
     ) -> Option<RequestId> {
         let &OutgoingMessage { to, buffer, pattern, .. } = message;
         let choices = operations.peers.choices(transport, to.peer);
+        if to.peer != transport.fabric.rank() {
+            self.exchange.note_sent(matching.arrived.len());
+        }
+        let pattern = self.exchange.pattern(pattern, choices.path());
         let mut protocol = choices.choose(pattern, buffer.len());
         if protocol.start() == SendStart::Staging {
             if self.staged.send(transport, operations, to, buffer) {
@@ -194,6 +201,9 @@ impl RendezvousFlights {
             return Err("length of a payload");
         }
         let remote = RemoteAddr::from_words(at);
+        if peer != transport.fabric.rank() {
+            self.exchange.note_arrived(self.own_offers(operations));
+        }
         if matching.is_void(transport, peer, &e, &mut operations.fault) {
             return Ok(());
         }
@@ -206,10 +216,20 @@ impl RendezvousFlights {
             self.fetch(transport, operations, index, offer);
             return Ok(());
         }
+        if peer != transport.fabric.rank() {
+            self.exchange.note_unmatched();
+        }
         let body = EnvelopeBody::There(remote);
         matching.arrived.keep(EnvelopeArrival { envelope: e, peer, len, body });
         transport.notify_probes();
         Ok(())
+    }
+
+    fn own_offers(&self, operations: &Operations) -> OwnOffers {
+        match self.staged.any_unread() || operations.requests.any_send_acts() {
+            true => OwnOffers::UnderWay,
+            false => OwnOffers::Ended,
+        }
     }
 
     /// Delivers a kept message to its receive.
@@ -226,6 +246,9 @@ impl RendezvousFlights {
         slot.tag = m.tag;
         match m.body {
             Some(EnvelopeBody::There(remote)) => {
+                if m.peer != transport.fabric.rank() {
+                    self.exchange.note_matched();
+                }
                 let offer = PayloadOffer { peer: m.peer, len: m.len, remote, request: m.request };
                 self.fetch(transport, operations, index, offer);
             }
@@ -289,6 +312,7 @@ impl RendezvousFlights {
     ) -> bool {
         let pattern = operations.requests[receive.index].pattern;
         let choices = operations.peers.choices(transport, receive.offer.peer);
+        let pattern = self.exchange.pattern(pattern, choices.path());
         if choices.choose_to_fetch(pattern, receive.into.len()) == MessageProtocol::CoCopy {
             match self.co_copy.share(transport, operations, receive) {
                 Ok(true) => return true,

@@ -137,6 +137,11 @@ impl Staged {
         }
     }
 
+    /// Returns true if a receiver has not copied out a payload of this process.
+    pub fn any_unread(&self) -> bool {
+        self.pool.any_unread()
+    }
+
     /// Returns true if a payload is still being copied in.
     #[inline(always)]
     pub fn any_followed(&self) -> bool {

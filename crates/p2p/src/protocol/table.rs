@@ -154,9 +154,8 @@ fn worth_a_helper(model: &CopyModel, distance: CacheDistance) -> usize {
 
 impl PeerChoices<'_> {
     /// Returns the path for which the choices hold.
-    #[cfg(test)]
-    pub fn path(&self) -> PeerPath {
-        self.path
+    pub fn path(&self) -> &PeerPath {
+        &self.path
     }
 
     /// Returns the maximum staged payload that does not wake the receiver's helper, in bytes.

@@ -5,7 +5,7 @@ mod parts;
 use super::table::{ProtocolTable, Tables};
 use super::*;
 use MessageProtocol::{CoCopy, Eager, Pieces, Read, Staged, Written};
-use TransferPattern::{Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
+use TransferPattern::{Exchange, Forwarded, ManyToOne, OneToMany, Plain, Synchronous};
 use weft_fabric::ByDistance;
 
 /// Two processors with a shared cache, and a system that reads another process's memory quickly.
@@ -78,6 +78,50 @@ fn near_caches() {
     table(&NEAR, USUAL, OneToMany, &[(5952, Eager), (ALL, Read)]);
     table(&NEAR, USUAL, ManyToOne, &[(10304, Eager), (ALL, Written)]);
     table(&NEAR, USUAL, Forwarded, &[(5600, Eager), (32214, Staged), (ALL, CoCopy)]);
+}
+
+/// In an exchange, neither end waits for the other. So the protocols with one copy cost less than two copies at the same time, unless
+/// pages are dear. Turns cost less than in other patterns, because messages share them.
+#[test]
+fn both_ends_have_other_work() {
+    let most = USUAL.staging;
+    table(&NEAR, USUAL, Exchange, &[(14016, Eager), (ALL, Read)]);
+    table(&NEAR, FAR, Exchange, &[(8960, Eager), (ALL, Read)]);
+    table(&NEAR, CROWD, Exchange, &[(16384, Eager), (18944, Staged), (ALL, Read)]);
+    table(&DEAR_PAGES, USUAL, Exchange, &[(16384, Eager), (most, Staged), (ALL, Read)]);
+    let rest = [(65536, Pieces), (most, Staged), (ALL, Pieces)];
+    table(&NEAR, NO_CMA, Exchange, &[&[(16384, Eager)], &rest[..]].concat());
+    for model in [&NEAR, &DEAR_PAGES, &SLOW_MEMORY] {
+        for path in [HERE, NETWORK, SIMULATED] {
+            let plain = limits(model, path, Plain);
+            assert_eq!(limits(model, path, Exchange), plain, "nothing else is known: {path:?}");
+        }
+    }
+}
+
+/// The cost of an exchange is the sum of the work of both ends, whichever model, and never less than the cost of other patterns in
+/// which the ends work at the same time.
+#[test]
+fn an_exchange_costs_the_work_of_both_ends() {
+    for model in [&NEAR, &DEAR_PAGES, &SLOW_MEMORY, &CopyModel::GENERIC] {
+        for path in [USUAL, FAR, CROWD] {
+            for bytes in [100, 20_000, 65_536, 1 << 20] {
+                let case = |pattern| MessageCase { bytes, pattern, path };
+                for protocol in MessageProtocol::ALL {
+                    let Ok(cost) = protocol.cost(model, &case(Exchange)) else { continue };
+                    let ProtocolWork { sender, receiver, latency, .. } =
+                        protocol.work(model, &case(Exchange));
+                    assert!(cost >= sender + receiver, "{protocol:?} {path:?}");
+                    if path.threads_each == 1 {
+                        assert_eq!(cost, latency + sender + receiver, "{protocol:?} {path:?}");
+                        assert!(Ok(cost) >= protocol.cost(model, &case(Plain)));
+                    } else {
+                        assert!(Ok(cost) < protocol.cost(model, &case(Plain)), "shared turns");
+                    }
+                }
+            }
+        }
+    }
 }
 
 /// Between far caches, a second copy becomes more expensive than a system call at a smaller size than between near caches.

@@ -10,11 +10,12 @@ use super::{Arrays, Ended};
 use crate::constants::*;
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::lanes::{self, LaneSet};
+use crate::lanes;
 use crate::state::state;
 use crate::table::lane_of;
 use crate::types::Request;
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// Maximum number of requests in an array for which nothing is remembered.
 const SHORT: usize = 64;
@@ -34,6 +35,40 @@ thread_local! {
     static MEMORY: RefCell<Memory> = RefCell::default();
 }
 
+/// States of the requests of lanes that a scan has looked at. The requests of a lane are looked at together, so that a scan enters each
+/// lane at most once.
+#[derive(Default)]
+struct LanesSeen {
+    /// Index of the first state.
+    first: usize,
+    /// States by index, or `None` for a request whose lane the scan has not entered.
+    states: Vec<Option<Seen>>,
+}
+
+impl LanesSeen {
+    /// Returns the state of request `i`, which belongs to a lane, in a scan that goes up to `end`.
+    fn state(&mut self, arrays: &Arrays, i: usize, end: usize) -> Seen {
+        if self.states.is_empty() {
+            (self.first, self.states) = (i, vec![None; end - i]);
+        }
+        if let Some(seen) = self.states[i - self.first] {
+            return seen;
+        }
+        let lane = lane_of(arrays.request(i).0);
+        let of_lane = || (i..end).filter(|&k| lane_of(arrays.request(k).0) == lane);
+        let mut places = of_lane();
+        lanes::look_at_all(of_lane().map(|k| arrays.request(k).0), |over| {
+            let place = places.next().expect("a place for each handle");
+            self.states[place - self.first] = Some(match over {
+                None => Seen::Nothing,
+                Some(true) => Seen::Over,
+                Some(false) => Seen::Open,
+            });
+        });
+        self.states[i - self.first].unwrap_or(Seen::Nothing)
+    }
+}
+
 /// State of a request at the moment of the scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
@@ -45,14 +80,19 @@ enum Seen {
 
 impl Arrays {
     /// Calls `seen` with the index and the state of each request from `first` on, until `seen` returns true.
-    fn look_from(&self, first: usize, mut seen: impl FnMut(usize, Seen) -> bool) {
+    fn look_from(&self, first: usize, seen: impl FnMut(usize, Seen) -> bool) {
+        self.look_at(first..self.len, seen);
+    }
+
+    /// Calls `seen` with the index and the state of each request in `range`, until `seen` returns true.
+    fn look_at(&self, range: Range<usize>, mut seen: impl FnMut(usize, Seen) -> bool) {
         let state = state();
         let Some(engine) = state.engine.get() else { return };
         let (endpoint, requests) = (engine.endpoint(), state.requests.borrow());
         let mut looked = 0;
         let faulted = endpoint.fault().is_some();
-        let mut progressed = LaneSet::default();
-        for i in first..self.len {
+        let mut in_lanes = LanesSeen::default();
+        for i in range.clone() {
             looked += 1;
             let handle = self.request(i);
             let active = match handle {
@@ -60,11 +100,7 @@ impl Arrays {
                 handle => requests.get(handle.0).and_then(|object| object.active.as_ref()),
             };
             let is = match active {
-                None if lane_of(handle.0) != 0 => match lanes::is_over(handle.0, &mut progressed) {
-                    None => Seen::Nothing,
-                    Some(true) => Seen::Over,
-                    Some(false) => Seen::Open,
-                },
+                None if lane_of(handle.0) != 0 => in_lanes.state(self, i, range.end),
                 None => Seen::Nothing,
                 Some(active) if active.looks_over(endpoint, faulted) => Seen::Over,
                 Some(_) => Seen::Open,
@@ -113,7 +149,7 @@ impl Arrays {
 
     fn is_over(&self, i: usize) -> bool {
         let mut over = false;
-        self.look_from(i, |_, is| {
+        self.look_at(i..i + 1, |_, is| {
             over = is == Seen::Over;
             true
         });
