@@ -14,10 +14,10 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
-    Fabric, FabricExt, Facets, Fault, FetchAdd, FileClock, Flag, FlagKind, FlagWrite, GroupId,
-    Head, PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
-    Work,
+    AnnouncedWait, ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter,
+    Counters, Datagram, Fabric, FabricExt, Facets, Fault, FetchAdd, FileClock, Flag, FlagKind,
+    FlagWrite, GroupId, Head, PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr,
+    RemoteRead, RemoteWrite, Sge, Work,
 };
 use writes::{WriteEnding, Writes};
 
@@ -425,6 +425,17 @@ impl<F: Fabric> weft_fabric::Simulated for FaultyFabric<F> {
 
     fn look(&self) {
         self.inner.look();
+    }
+
+    /// Announces nothing, because messages may be kept back or come in another order.
+    fn announce(&self, _wait: &AnnouncedWait<'_>) {}
+
+    fn has_quiet_messages(&self) -> bool {
+        false
+    }
+
+    fn take_quiet_rounds(&self) -> u32 {
+        0
     }
 
     fn file_clock(&self) -> Option<Arc<dyn FileClock>> {

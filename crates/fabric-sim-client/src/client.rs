@@ -32,7 +32,7 @@ impl fmt::Display for ClientFailure {
 impl std::error::Error for ClientFailure {}
 
 /// Bit of a counter in a reply that marks an immediate.
-pub(crate) const IMMEDIATE: u64 = 1 << 32;
+pub const IMMEDIATE: u64 = 1 << 32;
 
 /// The place in the slots file, which the sleeper shares.
 pub(crate) struct SlotOwner {
@@ -90,6 +90,8 @@ pub struct SimClient {
     peers: RefCell<HashMap<usize, Option<PeerArena>>>,
     groups: RefCell<HashMap<usize, Option<ProcessorGroups>>>,
     failed: Cell<bool>,
+    /// True after the last quiet message, until the caller has asked whether there are more. Later messages wait.
+    pub(crate) quiet_end: Cell<bool>,
     /// Readings of the clock by the program.
     readings: Cell<ClockReadings>,
 }
@@ -139,6 +141,7 @@ impl SimClient {
             peers: RefCell::default(),
             groups: RefCell::default(),
             failed: Cell::new(false),
+            quiet_end: Cell::new(false),
             readings: Cell::default(),
         };
         client.ask(SimRequest::Rest { until: Some(0) });

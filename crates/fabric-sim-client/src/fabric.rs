@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::wait::{Sleep, Token, WaitPolicy};
 use weft_fabric::{
-    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
-    Fabric, Facets, Fault, FaultCause, FetchAdd, FileClock, Flag, FlagKind, FlagWrite, GroupId,
-    Head, PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, RemoteRead, RemoteWrite, Sge,
-    Work,
+    AnnouncedWait, ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter,
+    Counters, Datagram, Fabric, Facets, Fault, FaultCause, FetchAdd, FileClock, Flag, FlagKind,
+    FlagWrite, GroupId, Head, PeerWords, PostOutcome, Region, RemoteAddr, RemoteFlag, RemoteRead,
+    RemoteWrite, Sge, Work,
 };
 
 /// Place of sleep. A sleep ends the rank's turn.
@@ -25,15 +25,19 @@ impl Sleep for TurnSleeper {
     }
 
     fn sleep(&self, token: Token, limit: Duration) {
+        let slot = self.0.slot();
         if self.0.news.load(Relaxed) != token.0 {
+            slot.wait.clear();
             return;
         }
-        let slot = self.0.slot();
         let sleep =
             if limit < WaitPolicy::UNTIL_RUNG { limit.as_nanos() as u64 * 1000 } else { u64::MAX };
         let until = slot.clock.load(Relaxed).saturating_add(sleep);
         let until = until.min(self.0.deadline.swap(u64::MAX, Relaxed));
         let until = (until < u64::MAX).then_some(until);
+        if until.is_some() {
+            slot.wait.clear();
+        }
         // The counters that advanced are applied by the next call of `progress`, because a sleeper has no counters.
         self.0.ask(SimRequest::Rest { until });
     }
@@ -171,7 +175,7 @@ impl Fabric for SimClient {
     fn receive(&self, from: Option<usize>) -> Option<ArrivedMessage> {
         // A blocking receive that awaits one peer takes no simulated time for its work. So it finds nothing and posts a receive, whose
         // work is charged when the message is taken in a round of progress.
-        if from.is_some() || self.owner.slot().messages.load(Relaxed) == 0 {
+        if from.is_some() || self.owner.slot().messages.load(Relaxed) == 0 || self.quiet_end.get() {
             return None;
         }
         let slot = self.owner.slot();
@@ -184,6 +188,10 @@ impl Fabric for SimClient {
         let InboxMessage { peer, head, payload } = slot.inbox.take()?;
         self.append(SimRequest::Take);
         slot.messages.store(slot.messages.load(Relaxed) - 1, Relaxed);
+        if let Some(left) = slot.quiet.load(Relaxed).checked_sub(1) {
+            slot.quiet.store(left, Relaxed);
+            self.quiet_end.set(left == 0);
+        }
         let token = self.next_token.get();
         let payload = match payload.is_phantom() || payload.is_empty() {
             true => payload,
@@ -371,6 +379,19 @@ impl weft_fabric::Simulated for SimClient {
 
     fn look(&self) {
         self.catch_up();
+    }
+
+    fn announce(&self, wait: &AnnouncedWait<'_>) {
+        self.owner.slot().wait.announce(wait);
+    }
+
+    fn has_quiet_messages(&self) -> bool {
+        self.quiet_end.set(false);
+        self.owner.slot().quiet.load(Relaxed) > 0
+    }
+
+    fn take_quiet_rounds(&self) -> u32 {
+        self.owner.slot().quiet_rounds.swap(0, Relaxed)
     }
 
     fn file_clock(&self) -> Option<Arc<dyn FileClock>> {

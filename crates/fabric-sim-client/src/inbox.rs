@@ -24,6 +24,26 @@ pub struct InboxMessage {
     pub payload: Sge,
 }
 
+/// Room of an inbox.
+#[derive(Debug, Clone, Copy)]
+pub struct InboxRoom {
+    messages: usize,
+    bytes: usize,
+}
+
+impl InboxRoom {
+    /// Takes the room of a message. Returns false if there is not enough.
+    pub fn take(&mut self, payload: Sge) -> bool {
+        let len = if payload.is_phantom() { 0 } else { payload.len() };
+        if self.messages == 0 || len > self.bytes {
+            return false;
+        }
+        self.messages -= 1;
+        self.bytes = self.bytes.saturating_sub(len.next_multiple_of(PAYLOAD_ALIGN));
+        true
+    }
+}
+
 /// Words of a message: peer, head, length, and 1 if the payload is a phantom.
 const MESSAGE_WORDS: usize = 6;
 
@@ -52,11 +72,17 @@ impl SlotInbox {
         counts.into_iter().for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
+    /// Returns the room for further messages.
+    pub fn room(&self) -> InboxRoom {
+        let shown = self.shown.load(Ordering::Relaxed) as usize;
+        InboxRoom { messages: MESSAGES.saturating_sub(shown), bytes: PAYLOAD - self.offset() }
+    }
+
     /// Shows a message. Returns false if there is no room.
     pub fn show(&self, message: &ArrivedMessage) -> bool {
         let shown = self.shown.load(Ordering::Relaxed) as usize;
         let (len, is_phantom) = (message.payload.len(), message.payload.is_phantom());
-        if shown >= MESSAGES || (!is_phantom && len > PAYLOAD - self.offset()) {
+        if !self.room().take(message.payload) {
             return false;
         }
         if !is_phantom && len > 0 {
@@ -157,6 +183,8 @@ mod tests {
         assert!(!inbox.show(&message(1, payload.part(0, 1))));
         assert!(inbox.show(&message(1, Sge::EMPTY)));
         inbox.clear();
+        let mut room = inbox.room();
+        assert!(room.take(payload) && !room.take(payload.part(0, 1)) && room.take(Sge::EMPTY));
         let count = (0..1000).take_while(|_| inbox.show(&message(1, Sge::EMPTY))).count();
         assert_eq!(count, MESSAGES);
     }

@@ -18,6 +18,7 @@
 //! | `journal` | work, and requests without a reply, until the next request |
 //! | `home` | the processor on which all take turns |
 //! | `inbox` | messages that have arrived |
+//! | `slot_wait` | the wait of a rank that rests, so that the simulation handles quiet arrivals itself |
 //! | `client` | the rank's side: requests, charges, counters |
 //! | `fabric` | the traits of a fabric, over `client` |
 //! | `clock_readings` | time that a program takes to read the clock |
@@ -46,20 +47,24 @@ mod journal;
 mod request;
 #[cfg(not(loom))]
 mod slot;
+#[cfg(not(loom))]
+mod slot_wait;
 mod turn;
 
 #[cfg(not(loom))]
-pub use client::{ClientFailure, SimClient};
+pub use client::{ClientFailure, IMMEDIATE, SimClient};
 #[cfg(not(loom))]
 pub use clock_readings::ClockReadings;
 #[cfg(not(loom))]
 pub use home::ThreadStay;
 #[cfg(not(loom))]
-pub use inbox::{InboxMessage, PAYLOAD, SlotInbox};
+pub use inbox::{InboxMessage, InboxRoom, PAYLOAD, SlotInbox};
 #[cfg(not(loom))]
 pub use journal::{Journal, JournalEntry};
 #[cfg(not(loom))]
 pub use request::{SimRequest, SlotWords, WriteEnd, fault_of, fault_word};
 #[cfg(not(loom))]
 pub use slot::{JobHeader, MOST_ADVANCES, PathHeader, RankSlot, SIMULATION_VARIABLE, SlotsFile};
+#[cfg(not(loom))]
+pub use slot_wait::{RestingWait, SlotWait};
 pub use turn::{Turn, TurnSide};

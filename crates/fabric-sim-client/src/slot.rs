@@ -10,6 +10,7 @@ use crate::home::ThreadStay;
 use crate::inbox::{PAYLOAD, SlotInbox};
 use crate::journal::Journal;
 use crate::request::{SimRequest, SlotWords, WORDS};
+use crate::slot_wait::SlotWait;
 use crate::turn::{Turn, TurnSide};
 use std::fs::File;
 use std::io;
@@ -118,6 +119,10 @@ pub struct RankSlot {
     pub home: AtomicU32,
     /// Number of messages that have arrived.
     pub messages: AtomicU32,
+    /// Number of the first of these messages that were quiet.
+    pub quiet: AtomicU32,
+    /// Number of rounds of progress that the rank would have made for quiet arrivals.
+    pub quiet_rounds: AtomicU32,
     /// Number of datagrams that have arrived.
     pub datagrams: AtomicU32,
     /// The rank's clock in picoseconds.
@@ -144,6 +149,8 @@ pub struct RankSlot {
     pub journal: Journal,
     /// Counters that advanced by one, in order: the number of a completion, or an immediate with bit 32 set.
     pub advances: [AtomicU64; MOST_ADVANCES],
+    /// The wait of a rank that rests.
+    pub wait: SlotWait,
     payload: std::cell::UnsafeCell<[u8; PAYLOAD]>,
     /// Messages that have arrived.
     pub inbox: SlotInbox,

@@ -132,6 +132,17 @@ impl Counters {
         fresh
     }
 
+    /// Returns the immediate whose arrivals `counter` counts, if it counts any.
+    pub fn immediate_of(&self, counter: Counter) -> Option<u32> {
+        let immediates = self.immediates.borrow();
+        immediates.iter().find(|&(_, &own)| own == counter).map(|(&immediate, _)| immediate)
+    }
+
+    /// Returns true if the counter is a word that peers write.
+    pub fn is_adopted(&self, counter: Counter) -> bool {
+        self.word(counter).watch.get() == ADOPTED
+    }
+
     /// Gives the number of a counter back. A later wait for the counter is an error of the caller, but does not endanger memory.
     pub fn free(&self, counter: Counter) {
         self.free.borrow_mut().push(counter.0);
@@ -270,6 +281,7 @@ mod tests {
         table.free(used);
         let counter = table.immediate(7);
         assert_eq!((table.immediate(7), table.value(counter)), (counter, 0));
+        assert_eq!((table.immediate_of(counter), table.immediate_of(used)), (Some(7), None));
         assert_ne!(table.immediate(8), counter);
         assert_eq!(table.allocate(), used);
     }
@@ -315,5 +327,6 @@ mod tests {
         let again = unsafe { table.adopt(NonNull::from(&other)) };
         assert_eq!((again, table.value(again)), (counter, 3));
         assert!(!table.watch(again, 4), "nobody here would tell");
+        assert!(table.is_adopted(again) && !table.is_adopted(table.allocate()));
     }
 }

@@ -10,8 +10,8 @@
 
 use crate::copies::ProcessorGroups;
 use crate::{
-    ArrivedMessage, Completion, Counter, Datagram, Fault, FlagWrite, GroupId, Head, Peek,
-    PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
+    AnnouncedWait, ArrivedMessage, Completion, Counter, Datagram, Fault, FlagWrite, GroupId, Head,
+    Peek, PeerWords, PostOutcome, RdmaDirection, Region, RemoteAddr, RemoteRead, RemoteWrite, Sge,
     wait::Sleep,
 };
 use std::sync::Arc;
@@ -235,6 +235,16 @@ pub trait Simulated {
     /// Lets global time catch up before a blocking program looks without waiting (MPI_Test). Programs that are futures use
     /// [`Simulated::poll_clock`] instead, and for them this method does nothing.
     fn look(&self);
+
+    /// Announces a wait of a blocking program. Holds for the next sleep. Programs that are futures announce nothing.
+    fn announce(&self, wait: &AnnouncedWait<'_>);
+
+    /// Returns true if quiet messages of an announced wait were not received yet. The process asks after each sleep, until the answer is
+    /// false, and receives these messages first. Before, no later message can be received.
+    fn has_quiet_messages(&self) -> bool;
+
+    /// Takes the number of rounds of progress that the process would have made for quiet arrivals, since the last call.
+    fn take_quiet_rounds(&self) -> u32;
 
     /// Returns the clock by which accesses to files take time; `None` if they take none.
     fn file_clock(&self) -> Option<Arc<dyn FileClock>> {

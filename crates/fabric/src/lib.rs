@@ -14,6 +14,7 @@
 
 #![warn(missing_docs)]
 
+mod announced_wait;
 pub mod arithmetic;
 pub mod block;
 mod boxed;
@@ -36,6 +37,7 @@ pub mod wait;
 mod watched;
 mod words;
 
+pub use announced_wait::{AnnouncedWait, AwaitedCounter, AwaitedMessage, HeadPattern};
 pub use boxed::boxed;
 pub use capabilities::Capabilities;
 pub use copies::{ByDistance, CacheDistance, Copies, CopyModel, Field, Unit};

@@ -155,6 +155,9 @@ macro_rules! methods {
             fn poll_clock(&self, cx: &mut ::std::task::Context<'_>) -> ::std::task::Poll<()>;
             fn charge(&self, work: $crate::Work);
             fn look(&self);
+            fn announce(&self, wait: &$crate::AnnouncedWait<'_>);
+            fn has_quiet_messages(&self) -> bool;
+            fn take_quiet_rounds(&self) -> u32;
             fn file_clock(&self) -> Option<::std::sync::Arc<dyn $crate::FileClock>>;
         }
     };

@@ -1,5 +1,6 @@
 //! Endpoint: all point-to-point traffic of one process.
 
+mod announce;
 mod cancel;
 mod completion;
 mod interrupted;
@@ -10,6 +11,7 @@ mod send;
 mod state;
 mod streams;
 
+pub use announce::AwaitedOperations;
 pub use completion::{CompletionBatch, Wait};
 pub use receive::Direct;
 pub use streams::Streams;
@@ -47,6 +49,8 @@ pub struct Endpoint<F: Fabric> {
     /// Multicast groups. The table is created with the first group, or when the first message for a group arrives.
     multicasts: OnceCell<Box<Multicasts>>,
     waiting: Cell<Option<(Counter, u64)>>,
+    /// Number of waits that were polled since [`Endpoint::last_wait`] and have not ended.
+    pending_waits: Cell<u32>,
     next_immediate: Cell<u32>,
     /// True if a signal handler has left work that a helper can do.
     helper_pending: Cell<bool>,
@@ -68,6 +72,7 @@ impl<F: Fabric> Endpoint<F> {
             parked: RefCell::default(),
             multicasts: OnceCell::new(),
             waiting: Cell::new(None),
+            pending_waits: Cell::new(0),
             next_immediate: Cell::new(1),
             helper_pending: Cell::new(false),
             unreported_progress: Cell::new(false),
@@ -377,7 +382,7 @@ impl<F: Fabric> Endpoint<F> {
                 return Poll::Ready(Err(fault.clone()));
             }
             self.waiting.set(None);
-            self.transport.fabric.poll_any(waits, None, cx).map_ok(|_| ())
+            self.count_pending(self.transport.fabric.poll_any(waits, None, cx)).map_ok(|_| ())
         })
         .await
     }
@@ -388,12 +393,27 @@ impl<F: Fabric> Endpoint<F> {
         }
         self.waiting.set(Some((counter, target)));
         // A fault of the fabric ends the wait, because `poll_any` returns the fault.
-        self.transport.fabric.poll_any(&[(counter, target)], None, cx).map_ok(|_| ())
+        let polled = self.transport.fabric.poll_any(&[(counter, target)], None, cx);
+        self.count_pending(polled).map_ok(|_| ())
+    }
+
+    /// Counts a wait that has not ended.
+    #[inline(always)]
+    fn count_pending<T>(&self, polled: Poll<T>) -> Poll<T> {
+        self.pending_waits.set(self.pending_waits.get() + u32::from(polled.is_pending()));
+        polled
     }
 
     /// Takes the wait of the future that was polled last. The progress engine need not poll this future before the wait has ended.
     pub fn last_wait(&self) -> Option<(Counter, u64)> {
+        self.pending_waits.set(0);
         self.waiting.take()
+    }
+
+    /// Takes the wait of the future that was polled last, if the future has no other wait.
+    pub fn only_wait(&self) -> Option<(Counter, u64)> {
+        let others = self.pending_waits.get() > 1;
+        self.last_wait().filter(|_| !others)
     }
 
     /// Returns the fault that ended all waits, if there is one.

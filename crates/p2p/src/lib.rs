@@ -52,7 +52,7 @@ pub mod stream;
 mod transport;
 
 pub use counts::{LargeMessageCounts, MessageCounts, SmallMessageCounts};
-pub use endpoint::{CompletionBatch, Direct, Endpoint, Streams, Wait};
+pub use endpoint::{AwaitedOperations, CompletionBatch, Direct, Endpoint, Streams, Wait};
 pub use envelope::{
     MatchingContext, ReceiveSource, RendezvousNotice, SignatureMark, Tag, announced,
 };

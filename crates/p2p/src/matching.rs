@@ -19,6 +19,7 @@ use crate::message::Want;
 use crate::request::StatusFlags;
 use crate::transport::Transport;
 use cancel::CancelWords;
+pub use posted::PostedPattern;
 use posted::PostedReceives;
 use unexpected::UnexpectedMessages;
 use weft_fabric::{Fabric, Fault, RemoteAddr, Staging};

@@ -91,6 +91,8 @@ pub struct Engine<F: Fabric> {
     /// Number of waits that run in this process, including waits inside of functions of the program.
     driving: Cell<u32>,
     helping: HelperThreads,
+    /// Requests of the present wait, in virtual time.
+    awaited: AwaitedRequests,
 }
 
 /// Upper bound of communicator numbers. A context contains the number and a few more bits
@@ -135,6 +137,7 @@ impl<F: Fabric> Engine<F> {
             moves: Cell::default(),
             driving: Cell::new(0),
             helping: HelperThreads::default(),
+            awaited: AwaitedRequests::default(),
         })
     }
 
@@ -387,6 +390,7 @@ impl<F: Fabric> Engine<F> {
                 if outside.before_nap() {
                     continue;
                 }
+                self.endpoint.last_wait();
                 if let Some(value) = look() {
                     return value;
                 }
@@ -408,7 +412,9 @@ impl<F: Fabric> Engine<F> {
                 if limit.is_zero() {
                     continue;
                 }
+                self.announce_wait();
                 outside.unlocked(&mut || self.sleeper.sleep(armed.token, limit));
+                self.endpoint.handle_quiet_messages();
             }
         }
     }
@@ -441,12 +447,14 @@ impl<F: Fabric> Drop for Armed<'_, F> {
     }
 }
 
+mod announcing;
 mod connected;
 mod helping;
 mod persistent_task;
 mod retry_when_full;
 mod tasks;
 mod waiting_tasks;
+use announcing::AwaitedRequests;
 use connected::Connected;
 pub(crate) use connected::Lease;
 pub use connected::{ForeignPeer, Identity, LinkId};

@@ -232,7 +232,9 @@ impl<F: Fabric> Comm<F> {
     /// Waits for an operation. The error of a truncated receive contains the status of the receive.
     pub fn finish(&self, outside: &dyn WaitHooks, mut active: Active) -> Result<Status, Error> {
         let endpoint = self.engine.endpoint();
-        self.engine.drive(outside, || active.poll(endpoint)).result()
+        let request = active.message_request();
+        let awaited = || request.into_iter().collect();
+        self.engine.drive_requests(outside, awaited, || active.poll(endpoint)).result()
     }
 
     /// Waits for an operation like [`Comm::finish`], but as a future, for programs that run as futures.

@@ -156,6 +156,14 @@ impl Active {
         status.map(OperationOutcome::of)
     }
 
+    /// Returns the endpoint's request of a send or receive; `None` for another operation.
+    pub fn message_request(&self) -> Option<RequestId> {
+        match self {
+            Active::Send { id, .. } | Active::Receive { id, .. } => Some(*id),
+            _ => None,
+        }
+    }
+
     /// Requests cancellation (MPI_Cancel).
     pub fn cancel<F: Fabric>(&self, endpoint: &Endpoint<F>) {
         if let Active::Send { id, .. } | Active::Receive { id, .. } = self {

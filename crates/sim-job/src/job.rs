@@ -84,6 +84,10 @@ pub struct SimJobOutcome {
     pub names: Vec<String>,
     /// Number of turns that ranks had.
     pub turns: u64,
+    /// Number of turns that the simulation took for ranks, because only time passed in them.
+    pub quiet_turns: u64,
+    /// Number of turns in which a rank did not do what the simulation had expected of it. Times are wrong if there are any.
+    pub wrong_turns: u64,
     /// Number of requests for which ranks stopped. Requests without a reply do not count.
     pub requests: u64,
     /// Bytes that writes and reads have moved.
@@ -110,6 +114,7 @@ struct RunningJob {
     spin: Duration,
     home: JobHome,
     turns: u64,
+    quiet_turns: u64,
     requests: u64,
     /// True once the user has been told that a rank does not come back.
     warned: bool,
@@ -162,6 +167,7 @@ impl SimJob<'_> {
             spin: Duration::from_micros(if processors > 1 { 50 } else { 0 }),
             home: JobHome::new(),
             turns: 0,
+            quiet_turns: 0,
             requests: 0,
             warned: false,
         };
@@ -181,6 +187,8 @@ impl SimJob<'_> {
             names,
             account: job.account,
             turns: job.turns,
+            quiet_turns: job.quiet_turns,
+            wrong_turns: job.servers.iter().map(|server| server.wrong_turns).sum(),
             requests: job.requests,
             copied: job.processes.copied(),
         })
@@ -272,6 +280,10 @@ impl RunningJob {
 
     /// Lets `rank` run until it rests.
     fn turn(&mut self, rank: usize) -> TurnEnd {
+        if self.servers[rank].take_quiet_turn(self.slots.slot(rank), &mut self.account) {
+            self.quiet_turns += 1;
+            return TurnEnd::Rested;
+        }
         self.turns += 1;
         if self.processes.pid(rank) == 0 && !self.await_attach(rank) {
             return TurnEnd::JobEnded;
@@ -320,7 +332,7 @@ impl RunningJob {
     fn end_stuck(&mut self) {
         for rank in self.waiting() {
             let slot = self.slots.slot(rank);
-            self.servers[rank].publish(slot);
+            self.servers[rank].resume(slot);
             slot.turn.pass(TurnSide::Rank);
             if !self.await_request(rank) {
                 return;

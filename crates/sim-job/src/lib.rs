@@ -5,6 +5,7 @@
 //!   SimJob::run     loop: due rank ──▶ turn: requests until the rank rests        job
 //!                         no rank due ──▶ next event; none left ──▶ deadlock
 //!   RankServer      carries out the requests of a rank on its `Sim`               server, posts, payloads, regions, reply
+//!   QuietWait       turns in which only time passes, without the rank             quiet_turn
 //!   FileTimes       time of accesses to files                                     files
 //!   ProcessAccess   copies between the ranks' memories                            processes
 //!   JobAccount      time of each rank by call, waits by pair, bytes of each pair  account
@@ -26,6 +27,7 @@ mod job;
 mod payloads;
 mod posts;
 mod processes;
+mod quiet_turn;
 mod record;
 mod regions;
 mod reply;

@@ -1,5 +1,6 @@
 //! Messages and datagrams, whose payloads are in the slot.
 
+use crate::quiet_turn::PrepaidWork;
 use crate::reply::{known, posted};
 use std::ops::ControlFlow;
 use weft_fabric::{Fabric, FabricExt, GroupId, PostOutcome, Sge};
@@ -54,12 +55,23 @@ pub fn answer(sim: &Sim, slot: &RankSlot, request: &SimRequest) -> Option<SlotWo
     })
 }
 
+/// Ends showing of messages that the simulation has taken for the rank. Shows the messages after them that have room.
+pub fn end_showing(sim: &Sim, slot: &RankSlot, prepaid: &PrepaidWork) {
+    if prepaid.messages() > 0 {
+        show_arrived(sim, slot);
+    }
+}
+
 /// Shows the first messages that have arrived to the rank, if it has taken all messages that were shown before.
 pub fn show_messages(sim: &Sim, slot: &RankSlot) {
     if !slot.inbox.is_done() {
         return;
     }
     slot.inbox.clear();
+    show_arrived(sim, slot);
+}
+
+fn show_arrived(sim: &Sim, slot: &RankSlot) {
     sim.look_at_messages(&mut |message| match slot.inbox.show(message) {
         true => ControlFlow::Continue(()),
         false => ControlFlow::Break(()),

@@ -8,6 +8,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 use weft_fabric::Fault;
 use weft_fabric_sim::{RankCounter, RankMemory, RankProcesses};
+use weft_fabric_sim_client::IMMEDIATE;
 
 /// Number of bytes that are copied in one step.
 const STEP: usize = 1 << 20;
@@ -24,9 +25,6 @@ pub struct CopiedBytes {
     /// Number of bytes of phantom payloads that were not copied.
     pub spared: u64,
 }
-
-/// Bit of a counter that marks an immediate, as the ranks expect.
-const IMMEDIATE: u64 = 1 << 32;
 
 /// The processes of the ranks.
 pub struct ProcessAccess {
@@ -73,6 +71,11 @@ impl ProcessAccess {
     /// Returns true if counters advanced that the rank does not know of.
     pub fn has_advances(&self, rank: usize) -> bool {
         !self.advances[rank].borrow().is_empty()
+    }
+
+    /// Returns the counters that advanced and of which the rank does not know, in order.
+    pub fn pending_advances(&self, rank: usize) -> Vec<u64> {
+        self.advances[rank].borrow().iter().copied().collect()
     }
 
     /// Copies the bytes of `part`.

@@ -4,6 +4,7 @@ use crate::account::JobAccount;
 use crate::compute::ComputeTime;
 use crate::files::{FileTimes, FileWork};
 use crate::processes::ProcessAccess;
+use crate::quiet_turn::{PrepaidWork, QuietWait};
 use crate::{payloads, posts, regions};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -46,6 +47,12 @@ pub struct RankServer {
     turn_start: Picoseconds,
     /// Clock at the first of the looks that the rank has made in a row without doing anything else.
     idle_from: Option<Picoseconds>,
+    /// The wait of the rank, while it rests and has announced its wait.
+    wait: Option<QuietWait>,
+    /// Work of the rank's next turn that has been charged.
+    prepaid: PrepaidWork,
+    /// Number of turns of which the rank did not do all the work that had been charged.
+    pub wrong_turns: u64,
     /// True if the rank has asked to leave, and operations under way still use its memory.
     leaving: bool,
 }
@@ -68,8 +75,44 @@ impl RankServer {
             seen: 0,
             turn_start: 0,
             idle_from: None,
+            wait: None,
+            prepaid: PrepaidWork::default(),
+            wrong_turns: 0,
             leaving: false,
         }
+    }
+
+    /// Takes the turn of a rank that rests, if all that has arrived is quiet. Returns false if the rank has to run.
+    pub fn take_quiet_turn(&mut self, slot: &RankSlot, account: &mut JobAccount) -> bool {
+        let Some(wait) = &mut self.wait else { return false };
+        let (rank, clock) = (self.sim.rank(), self.sim.clock());
+        let arrival = self.sim.last_arrival();
+        let advances = self.processes.pending_advances(rank);
+        if !wait.handle(&self.sim, slot, &advances, &mut self.prepaid) {
+            self.wait = None;
+            return false;
+        }
+        let call = slot.call.load(Relaxed);
+        account.wait(rank, call, clock.saturating_sub(self.seen), clock, arrival);
+        (self.seen, self.call) = (clock, call);
+        self.note(0, account);
+        true
+    }
+
+    /// Shows the rank what has arrived while it rested. The rank has to run.
+    pub fn resume(&mut self, slot: &RankSlot) {
+        self.wait = None;
+        payloads::end_showing(&self.sim, slot, &self.prepaid);
+        slot.quiet_rounds.store(self.prepaid.take_rounds(), Relaxed);
+        self.publish(slot);
+    }
+
+    /// Ends a turn, in which the rank must have done all the work that was charged before.
+    fn end_prepaid(&mut self) {
+        let is_done = self.prepaid.is_done();
+        debug_assert!(is_done, "work was charged that the rank did not do: {:?}", self.prepaid);
+        self.wrong_turns += u64::from(!is_done);
+        self.prepaid = PrepaidWork::default();
     }
 
     /// Returns true if the rank has made a request that could not be carried out yet. It waits for the reply.
@@ -90,7 +133,9 @@ impl RankServer {
         }
         slot.advanced.store(count as u32, Relaxed);
         payloads::show_messages(&self.sim, slot);
-        slot.messages.store(self.sim.arrived_messages() as u32, Relaxed);
+        let messages = self.sim.arrived_messages() + self.prepaid.messages();
+        slot.messages.store(messages as u32, Relaxed);
+        slot.quiet.store(self.prepaid.messages() as u32, Relaxed);
         slot.datagrams.store(self.sim.arrived_datagrams() as u32, Relaxed);
         slot.clock.store(self.sim.clock(), Relaxed);
         slot.fault.store(self.sim.fault().as_ref().map_or(0, fault_word), Relaxed);
@@ -105,7 +150,7 @@ impl RankServer {
         self.seen = clock;
         // The reply to a standing request will have the news.
         if !self.has_standing_request() {
-            self.publish(slot);
+            self.resume(slot);
         }
         self.turn_start = clock;
     }
@@ -125,7 +170,9 @@ impl RankServer {
         let mut computed = 0;
         for entry in slot.journal.take() {
             match entry {
+                JournalEntry::Work(work) if self.prepaid.covers(work) => {}
                 JournalEntry::Work(work) => self.sim.charge(work),
+                JournalEntry::Request(SimRequest::Take) if self.prepaid.take_message() => {}
                 JournalEntry::Computed(nanos) => computed += self.pass(self.compute.of(nanos)),
                 JournalEntry::Slept(nanos) => computed += self.pass(nanos.saturating_mul(1000)),
                 JournalEntry::Call(call) => {
@@ -182,6 +229,9 @@ impl RankServer {
         }
         let (after, words) = self.answer(slot, request, account);
         self.note(computed, account);
+        if after != AfterRequest::Runs {
+            self.end_prepaid();
+        }
         match after {
             AfterRequest::Runs => self.reply(slot, words),
             AfterRequest::Rests if self.leaving => after,
@@ -232,7 +282,7 @@ impl RankServer {
         account: &mut JobAccount,
     ) -> (AfterRequest, SlotWords) {
         let after = match request {
-            SimRequest::Rest { until } => self.rest(until),
+            SimRequest::Rest { until } => self.rest(slot, until),
             SimRequest::Look => self.look(),
             SimRequest::End => self.leave(),
             _ => AfterRequest::Runs,
@@ -257,12 +307,17 @@ impl RankServer {
     }
 
     /// Ends the turn until `until`, or until an event.
-    fn rest(&self, until: Option<Picoseconds>) -> AfterRequest {
+    fn rest(&mut self, slot: &RankSlot, until: Option<Picoseconds>) -> AfterRequest {
         // Counters that did not fit into the last reply may end the wait.
         let now = self.processes.has_advances(self.sim.rank()).then_some(0);
         if let Some(at) = now.or(until) {
             self.sim.wake_at(at);
         }
+        let wait = slot.wait.take().filter(|_| now.or(until).is_none() && slot.inbox.is_done());
+        if wait.is_some() {
+            slot.inbox.clear();
+        }
+        self.wait = wait.map(QuietWait::new);
         AfterRequest::Rests
     }
 

@@ -302,14 +302,21 @@ fn same_bits(prefix: &Path) -> Result<(), String> {
     Ok(())
 }
 
+/// Returns the number before a word of a report.
+fn number(report: &str, word: &str) -> Option<u64> {
+    let before = report.lines().find_map(|line| line.split_once(&format!(" {word}")))?.0;
+    before.rsplit(' ').next()?.parse().ok()
+}
+
+/// Returns the number of turns of ranks.
+fn turns_of(report: &str) -> Option<u64> {
+    number(report, "turns,")
+}
+
 /// Checks that a rank stops for the simulation only to rest: posts, charges and arrived messages need no request of their own. Joining and
 /// leaving the job, and communicators, do.
 fn few_requests(name: &str, report: &str) -> Result<(), String> {
-    let number = |word: &str| {
-        let before = report.lines().find_map(|line| line.split_once(&format!(" {word}")))?.0;
-        before.rsplit(' ').next()?.parse::<u64>().ok()
-    };
-    let (Some(turns), Some(requests)) = (number("turns,"), number("requests")) else {
+    let (Some(turns), Some(requests)) = (turns_of(report), number(report, "requests")) else {
         return Err(format!("{name}: no turns and requests in\n{report}"));
     };
     if requests > turns + turns / 2 {
@@ -319,8 +326,29 @@ fn few_requests(name: &str, report: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks that a rank that awaits several messages has one turn, and not one for each of them: a step of heat, in which up to four
+/// neighbours send, takes little more than a turn of each rank.
+fn few_turns(prefix: &Path) -> Result<(), String> {
+    const RANKS: usize = 16;
+    let program = folder()?.join("heat");
+    let turns = |steps: &str| {
+        let args = ["--points", "64", "--steps", steps].map(str::to_owned);
+        let run = SimRun { ranks: RANKS, nodes: 4, ..SimRun::on("ndr", &program, &args) };
+        let report = run.expect(prefix, 0, &["correct".to_owned()])?;
+        turns_of(&report).ok_or(format!("heat: no turns in\n{report}"))
+    };
+    let (steps, few, many) = (20, turns("10")?, turns("30")?);
+    let most = RANKS as u64 * steps * 5 / 4;
+    if many - few > most {
+        return Err(format!("heat: {} turns in {steps} steps, more than {most}", many - few));
+    }
+    println!("ok   heat: {} turns in {steps} steps of {RANKS} ranks", many - few);
+    Ok(())
+}
+
 /// Runs the examples on 64 ranks, twice: the report must not change.
 fn examples(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    few_turns(prefix)?;
     let matrix = root().join("examples/poisson32.mtx").display().to_string();
     let programs = [
         ("heat", vec!["--points".to_owned(), "64".into(), "--steps".into(), "20".into()]),

@@ -12,7 +12,7 @@ use crate::table::lane_of;
 use crate::types::Request;
 use crate::waiting::WaitingCall;
 use std::ffi::c_int;
-use weft_process::{Active, OperationOutcome};
+use weft_process::{Active, OperationOutcome, RequestId};
 
 pub(crate) mod in_lane;
 mod one_pass;
@@ -35,6 +35,14 @@ pub fn is_active(handle: Request) -> Result<bool, Error> {
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
     Ok(object.active.is_some())
+}
+
+/// Returns the endpoint's request of an active message of the main engine; `None` for another request.
+fn message_request(handle: Request) -> Option<RequestId> {
+    if lane_of(handle.0) != 0 {
+        return None;
+    }
+    state().requests.borrow().get(handle.0)?.active.as_ref()?.message_request()
 }
 
 /// The outcome of a request that has ended.
@@ -121,7 +129,9 @@ pub(crate) unsafe fn wait(request: *mut Request, status: *mut MpiStatus) -> Resu
             store_empty(status);
             return Ok(());
         }
-        let ended = engine.drive(&WaitingCall::new("MPI_Wait"), || poll(&mut handle));
+        let awaited = move || message_request(handle).into_iter().collect();
+        let call = WaitingCall::new("MPI_Wait");
+        let ended = engine.drive_requests(&call, awaited, || poll(&mut handle));
         give_back(request, handle);
         ended.store(status);
         ended.error().map_or(Ok(()), Err)
@@ -248,6 +258,13 @@ impl Arrays {
         (0..self.len).any(|i| self.active(i))
     }
 
+    /// Returns the requests from `i` on, up to the first that is no message of the main engine.
+    fn message_requests(&self, i: usize) -> Vec<RequestId> {
+        let handles = (i..self.len).map(|i| self.request(i));
+        let active = handles.filter(|&handle| handle != SENT && handle != MPI_REQUEST_NULL);
+        active.map_while(message_request).collect()
+    }
+
     /// Polls request `i` once.
     fn poll(&self, i: usize) -> Option<Ended> {
         let mut handle = self.request(i);
@@ -362,7 +379,8 @@ unsafe fn wait_for_all(arrays: Arrays, first: usize) -> Result<(), Error> {
             arrays.check()?;
         }
         if arrays.active(i) {
-            let ended = engine()?.drive(&call, || arrays.poll(i));
+            let awaited = || arrays.message_requests(i);
+            let ended = engine()?.drive_requests(&call, awaited, || arrays.poll(i));
             let error = arrays.store(i, i, &ended);
             failed = failed.or(error);
         } else {

@@ -79,6 +79,11 @@ impl Multicasts {
         moved
     }
 
+    /// Counts calls of [`Multicasts::progress`] that were left out, because no datagram had arrived.
+    pub fn count_rounds(&self, rounds: u32) {
+        self.turns.set(self.turns.get().wrapping_add(rounds));
+    }
+
     /// Reads datagrams. Returns true if any datagram arrived.
     pub(super) fn read<F: Fabric>(&self, fabric: &F) -> bool {
         let groups = self.groups.borrow();

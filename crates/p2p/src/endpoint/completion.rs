@@ -116,7 +116,7 @@ impl<F: Fabric> Future for Wait<'_, F> {
             let wait = (slot.counter(), slot.target);
             endpoint.waiting.set(Some(wait));
             // A fault of the fabric ends the wait, because `poll_any` returns the fault.
-            match endpoint.transport.fabric.poll_any(&[wait], None, cx) {
+            match endpoint.count_pending(endpoint.transport.fabric.poll_any(&[wait], None, cx)) {
                 Poll::Ready(Ok(_)) => continue,
                 Poll::Ready(Err(fault)) => return Poll::Ready(Err(fault)),
                 Poll::Pending => return Poll::Pending,

@@ -19,6 +19,15 @@ struct Wanted {
     which: u64,
 }
 
+/// A posted receive: its request, and the pattern for which it asks. `None` matches anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PostedPattern {
+    pub request: u32,
+    pub context: MatchingContext,
+    pub rank: Option<u32>,
+    pub tag: Option<Tag>,
+}
+
 const OPEN: u32 = u32::MAX;
 
 impl Wanted {
@@ -107,6 +116,19 @@ impl PostedReceives {
             slots: Slots::default(),
             chains: Chains::new(),
         }
+    }
+
+    /// Lists the posted receives, in the order of posting.
+    pub fn list(&self) -> Vec<PostedPattern> {
+        let mut all: Vec<u32> = self.chains.all().collect();
+        all.sort_unstable_by_key(|&request| self.slots.at(request).order);
+        let pattern = |request| {
+            let Wanted { context, which } = self.slots.at(request).wanted;
+            let named = |half: u32| (half != OPEN).then_some(half);
+            let (rank, tag) = (named(which as u32), named((which >> 32) as u32));
+            PostedPattern { request, context, rank, tag: tag.map(|tag| tag as Tag) }
+        };
+        all.into_iter().map(pattern).collect()
     }
 
     #[inline]

@@ -155,6 +155,10 @@ pub struct RunReport {
     pub waiting_us: f64,
     /// Number of turns of ranks.
     pub turns: u64,
+    /// Number of turns that the simulation took for ranks.
+    pub quiet_turns: u64,
+    /// Number of turns in which a rank did other work than the simulation had charged. The times are wrong if there are any.
+    pub wrong_turns: u64,
     /// Number of requests for which ranks stopped.
     pub requests: u64,
     /// Number of operations.
@@ -211,6 +215,8 @@ impl RunReport {
             mpi_us: sum(|rank| rank.mpi_us),
             waiting_us: sum(|rank| rank.waiting_us),
             turns: outcome.turns,
+            quiet_turns: outcome.quiet_turns,
+            wrong_turns: outcome.wrong_turns,
             requests: outcome.requests,
             operations: account.pairs.values().map(|pair| pair.operations).sum(),
             bytes: account.pairs.values().map(|pair| pair.bytes).sum(),
@@ -393,6 +399,8 @@ pub mod tests {
             arrows,
             names: vec!["MPI_Send".to_owned(), "MPI_Recv".to_owned()],
             turns: 1,
+            quiet_turns: 0,
+            wrong_turns: 0,
             requests: 1,
             copied: CopiedBytes { copied: 10, spared: 0 },
         };
