@@ -12,10 +12,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Doorbell, Sleep};
 use weft_fabric::{
-    AnnouncedWait, ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter,
-    Counters, Datagram, Fabric, FabricExt, Facets, Fault, FaultCause, FetchAdd, Flag, FlagKind,
-    FlagWrite, GroupId, Head, Peek, PostOutcome, Region, RemoteFlag, RemoteRead, RemoteWrite, Sge,
-    Work,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
+    Fabric, FabricExt, Facets, Fault, FaultCause, FetchAdd, Flag, FlagKind, FlagWrite, GroupId,
+    Head, Peek, PostOutcome, Region, RemoteFlag, RemoteRead, RemoteWrite, Sge, Work,
 };
 
 /// A rank of a simulated cluster. Cheap to clone.
@@ -418,14 +417,4 @@ impl weft_fabric::Simulated for Sim {
     }
 
     fn look(&self) {}
-
-    fn announce(&self, _wait: &AnnouncedWait<'_>) {}
-
-    fn has_quiet_messages(&self) -> bool {
-        false
-    }
-
-    fn take_quiet_rounds(&self) -> u32 {
-        0
-    }
 }

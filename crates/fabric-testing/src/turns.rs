@@ -13,9 +13,9 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Sleep, Token};
 use weft_fabric::{
-    AnnouncedWait, ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter,
-    Counters, Datagram, Fabric, FabricExt, Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite,
-    GroupId, Head, PostOutcome, Region, RemoteRead, RemoteWrite, Sge, Work,
+    ArrivedMessage, Capabilities, CompareSwap, Completion, Copies, Counter, Counters, Datagram,
+    Fabric, FabricExt, Facets, Fault, FetchAdd, Flag, FlagKind, FlagWrite, GroupId, Head,
+    PostOutcome, Region, RemoteRead, RemoteWrite, Sge, Work,
 };
 use weft_fabric_sim::{Cluster, Machine, Sim, SimOptions};
 
@@ -398,14 +398,4 @@ impl weft_fabric::Simulated for TurnRank {
     }
 
     fn look(&self) {}
-
-    fn announce(&self, _wait: &AnnouncedWait<'_>) {}
-
-    fn has_quiet_messages(&self) -> bool {
-        false
-    }
-
-    fn take_quiet_rounds(&self) -> u32 {
-        0
-    }
 }

@@ -237,14 +237,19 @@ pub trait Simulated {
     fn look(&self);
 
     /// Announces a wait of a blocking program. Holds for the next sleep. Programs that are futures announce nothing.
-    fn announce(&self, wait: &AnnouncedWait<'_>);
+    /// By default, does nothing: the simulation then runs the process for each arrival.
+    fn announce(&self, _wait: &AnnouncedWait<'_>) {}
 
     /// Returns true if quiet messages of an announced wait were not received yet. The process asks after each sleep, until the answer is
     /// false, and receives these messages first. Before, no later message can be received.
-    fn has_quiet_messages(&self) -> bool;
+    fn has_quiet_messages(&self) -> bool {
+        false
+    }
 
     /// Takes the number of rounds of progress that the process would have made for quiet arrivals, since the last call.
-    fn take_quiet_rounds(&self) -> u32;
+    fn take_quiet_rounds(&self) -> u32 {
+        0
+    }
 
     /// Returns the clock by which accesses to files take time; `None` if they take none.
     fn file_clock(&self) -> Option<Arc<dyn FileClock>> {
