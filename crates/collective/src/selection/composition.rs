@@ -361,7 +361,7 @@ impl Selection {
         case: &SelectionKey,
         model: &CopyModel,
     ) -> Option<f64> {
-        case.site.levels.at_difference(1.0)?;
+        case.site.levels.first()?;
         let site = RankPlacement { near: Default::default(), ..case.site };
         let case = SelectionKey { site, ..*case };
         let time = |&operation: &CollectiveKind| {

@@ -130,7 +130,7 @@ fn ranks_of_large_nodes_choose_levels_by_themselves() {
         let time =
             |name| time_of(&machine, TimedCall { ranks: 192, operation, count: 1, name }) as f64;
         let (chosen, levels) = (time("auto"), time("LEVELS"));
-        assert!(chosen <= 1.05 * levels, "{operation}: {chosen} ps, by levels {levels} ps");
+        assert!(chosen <= 1.1 * levels, "{operation}: {chosen} ps, by levels {levels} ps");
     }
 }
 
