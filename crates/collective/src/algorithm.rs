@@ -154,7 +154,7 @@ impl Requirement {
             // If it is not known yet whether ranks can access each other's memory, the algorithm itself asks the ranks, and falls
             // back if necessary.
             Requirement::Direct => {
-                is(site.near.direct != Some(false), "a rank may not read another's own memory")
+                is(site.direct() != Some(false), "a rank may not read another's own memory")
             }
             Requirement::AtMost(most) => {
                 hold(bytes <= most, &|| format!("{bytes} bytes: at most {most}"))
@@ -214,12 +214,20 @@ impl Algorithm {
             || self.method.is_composition_of_node()
     }
 
+    /// Returns true if a choice by predicted times may take the algorithm. The times of streams and of operations of adapters are for
+    /// comparisons only: nobody has measured these carriers among ranks that share memory.
+    pub(crate) fn competes(&self) -> bool {
+        matches!(self.carrier, Carrier::Memory | Carrier::Messages | Carrier::Hierarchy)
+    }
+
     /// Returns the predicted time in nanoseconds, if the model of copies predicts a time. The model only covers ranks that share
     /// memory.
     pub fn predicted(&self, case: &SelectionKey, model: &CopyModel) -> Option<f64> {
-        let time = self.time.filter(|_| case.site.same_node)?;
+        // Only ranks at known places in several caches have times of streams, and of operations of adapters.
+        let is_known = || self.competes() || case.site.levels.at_difference(1.0).is_some();
+        let time = self.time.filter(|_| case.site.same_node && is_known())?;
         // The arithmetic gives the same time on all ranks, so that all ranks choose the same algorithm.
-        let predicted = || time(&CallCosts::of(case, model), case.bytes as f64);
+        let predicted = || time(&CallCosts::of(case, model).over(self.carrier), case.bytes as f64);
         Some(in_usual_arithmetic(predicted)).filter(|time| time.is_finite())
     }
 

@@ -5,10 +5,10 @@
 
 pub(crate) mod allgather_bruck;
 pub(crate) mod allgather_circulant;
-mod allgather_gather_broadcast;
-mod allgather_multicast;
-mod allgather_rds;
-mod allgather_read;
+pub(crate) mod allgather_gather_broadcast;
+pub(crate) mod allgather_multicast;
+pub(crate) mod allgather_rds;
+pub(crate) mod allgather_read;
 pub(crate) mod allgather_recursive_doubling;
 pub(crate) mod allgather_ring;
 pub(crate) mod allgather_shm_read;

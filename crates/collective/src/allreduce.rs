@@ -1,28 +1,30 @@
 //! Reductions whose result all ranks get (MPI 5.0, section 6.9.6), with the same bits on every rank.
 
 pub(crate) mod allreduce_central;
-mod allreduce_circulant;
+pub(crate) mod allreduce_circulant;
 pub(crate) mod allreduce_gather_broadcast;
-mod allreduce_k_nomial;
+pub(crate) mod allreduce_k_nomial;
+pub(crate) mod allreduce_level_pipeline;
 pub(crate) mod allreduce_pairwise_exchange;
-mod allreduce_rgm;
-mod allreduce_ring;
-mod allreduce_rpe;
+pub(crate) mod allreduce_rgm;
+pub(crate) mod allreduce_ring;
+pub(crate) mod allreduce_rpe;
 pub(crate) mod allreduce_shm_pair;
 pub(crate) mod allreduce_shm_read;
 pub(crate) mod allreduce_shm_read_whole;
 pub(crate) mod allreduce_shm_slices;
 pub(crate) mod rabenseifner;
-mod reduce_broadcast;
+pub(crate) mod reduce_broadcast;
 pub(crate) mod shm_last;
-mod shm_lines;
+pub(crate) mod shm_lines;
 pub(crate) mod shm_read_staged;
-mod swing;
+pub(crate) mod swing;
 
 pub use allreduce_central::central;
 pub use allreduce_circulant::circulant;
 pub use allreduce_gather_broadcast::gather_broadcast;
 pub use allreduce_k_nomial::k_nomial;
+pub(crate) use allreduce_level_pipeline::level_pipeline;
 pub use allreduce_pairwise_exchange::pairwise_exchange;
 pub use allreduce_rgm::rgm;
 pub use allreduce_ring::ring;

@@ -2,12 +2,12 @@
 
 pub(crate) mod alltoall_bruck;
 pub(crate) mod alltoall_pairwise;
-mod alltoall_rds;
-mod alltoall_read;
+pub(crate) mod alltoall_rds;
+pub(crate) mod alltoall_read;
 pub(crate) mod alltoall_shm_read;
 pub(crate) mod alltoall_shm_staged;
 pub(crate) mod alltoall_shm_swap;
-mod block_route;
+pub(crate) mod block_route;
 pub(crate) mod linear;
 
 pub use alltoall_bruck::bruck;

@@ -20,7 +20,7 @@ use crate::CommView;
 use crate::address_exchange::{self, Exchanged, no_memory};
 use crate::costs;
 use crate::distance;
-use crate::members::share_memory;
+use crate::members::{all_reach_memory, share_memory};
 use crate::outstanding::Outstanding;
 use crate::selection_key::Near;
 use crate::shm_queue::{OperationTicket, Tickets};
@@ -256,8 +256,7 @@ impl<F: Fabric> AreaMemory<F> {
         }
         let words =
             |region: Option<Region>| region.map_or(RemoteAddr::default(), |r| r.remote).words();
-        let reaches = |&peer: &u32| fabric.capabilities(peer as usize).direct;
-        let direct = link.members.iter().all(reaches);
+        let direct = all_reach_memory(fabric, &link.members);
         let each = link.endpoint.ranks_each();
         let facts = [u64::from(has), u64::from(direct), each.into()];
         let facts = [&words(mine)[..], &words(central), &facts].concat();

@@ -1,13 +1,13 @@
 //! Barriers: no rank leaves before all ranks have arrived (MPI 5.0, section 6.3).
 
 pub(crate) mod barrier_central;
-mod barrier_pairwise_exchange;
-mod barrier_rds;
-mod barrier_rgm;
-mod barrier_rpe;
+pub(crate) mod barrier_pairwise_exchange;
+pub(crate) mod barrier_rds;
+pub(crate) mod barrier_rgm;
+pub(crate) mod barrier_rpe;
 pub(crate) mod dissemination;
-mod fetch_add;
-mod n_way;
+pub(crate) mod fetch_add;
+pub(crate) mod n_way;
 
 pub use barrier_central::central;
 pub use barrier_pairwise_exchange::pairwise_exchange;

@@ -56,3 +56,5 @@ fn bytes(text: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod times;

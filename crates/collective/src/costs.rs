@@ -10,12 +10,18 @@
 //! A time is the time per operation on the slowest rank, if many operations follow each other. Times are only used to compare
 //! algorithms, so they exclude the costs that all algorithms have in common (the call and its checks).
 
+mod messages;
+mod pipelines;
+mod trees;
+
+pub use pipelines::{PipelineTime, SegmentCount};
+
+use crate::algorithm::Carrier;
 use crate::level_steps::LevelSteps;
 use crate::selection_key::SelectionKey;
 use weft_fabric::arithmetic::in_usual_arithmetic;
 use weft_fabric::copies::{LINE, TopologyLevel};
 use weft_fabric::{CacheDistance, CopyModel};
-use weft_p2p::ProtocolLimits;
 
 /// Pure function that returns the time of an algorithm in nanoseconds, from the costs of a call and its number of bytes. The time
 /// is infinite if the algorithm must be chosen only when a user asks for it.
@@ -59,6 +65,23 @@ pub struct CallCosts<'m> {
     fetch: f64,
     levels: LevelSteps,
     direct: bool,
+    carrier: Carrier,
+}
+
+/// Number of times that a transfer waits for the other transfers of a link.
+#[derive(Debug, Clone, Copy)]
+struct LinkWaits {
+    cache: f64,
+    socket: f64,
+}
+
+impl LinkWaits {
+    /// A rank sends or receives all transfers, so that only the link of its own cache is busy.
+    const OWN: LinkWaits = LinkWaits { cache: 1.0, socket: 1.0 };
+    /// All caches send and receive at the same time, so that a transfer waits for the link out of a cache and for the link into another.
+    const BOTH: LinkWaits = LinkWaits { cache: 2.0, socket: 1.0 };
+    /// The same, with several messages of each rank at once.
+    const BATCH: LinkWaits = LinkWaits { cache: 4.0, socket: 2.0 };
 }
 
 /// Stage of a pipeline over the levels of a node: the groups of a level.
@@ -89,13 +112,24 @@ impl<'m> CallCosts<'m> {
             line: line.unwrap_or(model.line.at(distance)),
             fetch: fetch.unwrap_or(model.fetch.at(distance)),
             levels: *levels,
-            direct: near.direct == Some(true),
+            direct: case.site.direct() == Some(true),
+            carrier: Carrier::Messages,
         }
+    }
+
+    /// Returns the costs of an algorithm whose data `carrier` carries.
+    pub fn over(self, carrier: Carrier) -> CallCosts<'m> {
+        CallCosts { carrier, ..self }
     }
 
     /// Returns the nanoseconds until a rank sees a line that another rank has just written. This is the cost of a flag.
     pub fn line(&self) -> f64 {
         self.line
+    }
+
+    /// Returns the nanoseconds to write a single line again that another rank has read.
+    fn flag(&self) -> f64 {
+        self.model.rewrite.at(self.distance)
     }
 
     /// Returns the size in bytes of a part of a payload that two ranks exchange in alternating parts.
@@ -126,8 +160,9 @@ impl<'m> CallCosts<'m> {
 
     /// Returns the nanoseconds to combine `len` bytes of all ranks by the lines of rank 0, and to release the ranks.
     pub fn leader_lines(&self, len: f64) -> f64 {
-        let rewrite = self.model.rewrite_best(self.distance);
-        2.0 * (self.line() + rewrite) + self.others() * (rewrite + self.reduce(len)) + self.turns()
+        let rewrite = self.flag();
+        let lines = self.others() * (rewrite + self.reduce(len) + self.handling() / 2.0);
+        2.0 * (self.line() + rewrite) + lines + self.turns()
     }
 
     /// Returns the nanoseconds of a barrier in which all ranks publish addresses. The addresses travel in additional cache lines.
@@ -166,6 +201,12 @@ impl<'m> CallCosts<'m> {
         self.model.copy(len as usize)
     }
 
+    /// Returns the nanoseconds to copy `count` blocks of `len` bytes within a rank's own memory. A copy takes at least as long as a line
+    /// that is written again.
+    pub fn copy_blocks(&self, count: f64, len: f64) -> f64 {
+        self.copy(count * len) + count * self.model.rewrite.shared
+    }
+
     /// Returns the nanoseconds to combine two operands of `len` bytes, both in the caches.
     pub fn reduce(&self, len: f64) -> f64 {
         self.model.reduce * len
@@ -196,19 +237,34 @@ impl<'m> CallCosts<'m> {
         self.read(len) + (blocks - 1.0) * self.model.cma_call
     }
 
-    /// Returns the nanoseconds of a message; both ends work at the same time.
-    pub fn message(&self, len: f64) -> f64 {
-        if self.is_eager(len) {
-            return self.line() + self.copy_in(len) + self.copy_out(len);
-        }
-        HANDSHAKE * self.line() + self.copy_in(len).max(self.copy_out(len)).min(self.read(len))
-    }
-
     /// Returns the costs between ranks whose numbers differ by `difference`. Returns `None` unless the ranks are at known places in
     /// several caches. Algorithms of messages in rounds have a time there only: fewer ranks, or ranks that share a cache, have
     /// algorithms with shared memory.
     pub fn at_difference(&self, difference: f64) -> Option<CallCosts<'m>> {
         Some(self.at_level(self.levels.at_difference(difference)?))
+    }
+
+    /// Returns the nanoseconds in which transfers of `len` bytes cross the links of a cache and of a socket. `crossing` gets the number
+    /// of ranks in the cache or in the socket, and returns the number of their transfers with other ranks.
+    fn links(&self, len: f64, waits: LinkWaits, crossing: impl Fn(f64) -> f64) -> f64 {
+        let model = self.model;
+        let cache = (TopologyLevel::Cache, waits.cache * model.cache_link);
+        let link = |(level, rate): (TopologyLevel, f64)| {
+            self.levels.within(level).map_or(0.0, |within| crossing(within) * len * rate)
+        };
+        link(cache).max(link((TopologyLevel::Socket, waits.socket * model.socket_link)))
+    }
+
+    /// Returns the nanoseconds in which each rank transfers `len` bytes to each other rank over the links of caches and sockets. The
+    /// time is zero unless the places of the ranks are known.
+    pub fn all_links(&self, len: f64) -> f64 {
+        self.links(len, LinkWaits::BOTH, |within| within * (self.ranks - within))
+    }
+
+    /// Returns the nanoseconds in which slices of `len` bytes go over links: each rank works on a slice of all ranks, and all ranks get
+    /// its results. A quarter of both transfers passes while the ranks combine.
+    pub fn slice_links(&self, len: f64) -> f64 {
+        0.75 * 2.0 * self.all_links(len / self.ranks)
     }
 
     /// Returns the costs between ranks that meet at `level`.
@@ -227,13 +283,6 @@ impl<'m> CallCosts<'m> {
     pub fn stages(&self) -> impl Iterator<Item = PipelineStage<'m>> + '_ {
         let stages = self.levels.stages(self.ranks);
         stages.map(|(level, members)| PipelineStage { members, costs: self.at_level(level) })
-    }
-
-    /// Returns the nanoseconds of a message in a round. The line of the envelope, which the receiver has read, is written again and
-    /// copied out.
-    pub fn in_round(&self, len: f64) -> f64 {
-        let envelope = self.model.rewrite_best(self.distance) + self.copy_out(LINE as f64);
-        envelope + self.message(len) + self.turns()
     }
 
     /// Returns the nanoseconds of messages from each rank to the next rank, one after the other, each followed by `then` nanoseconds
@@ -259,24 +308,35 @@ impl<'m> CallCosts<'m> {
     /// Returns the nanoseconds of a round in which ranks at `difference` exchange `len` bytes. The time is infinite unless the ranks
     /// are at known places in several caches.
     pub fn exchange(&self, difference: f64, len: f64) -> f64 {
-        self.at_difference(difference).map_or(f64::INFINITY, |costs| costs.in_round(len))
+        let links = self.links(len, LinkWaits::BOTH, |within| difference.min(within));
+        self.at_difference(difference).map_or(f64::INFINITY, |costs| costs.in_round(len).max(links))
     }
 
     /// Returns the nanoseconds of `rounds` rounds in which each rank sends `len` bytes to the next rank, or to a rank at the same
-    /// difference, followed by `then` nanoseconds of work. A round takes as long as the message between the farthest neighbours,
-    /// because each rank waits for its neighbours. The time is infinite unless the ranks are at known places in several caches.
+    /// difference, followed by `then` nanoseconds of work. A rank waits for its neighbour only, so that a round takes the mean of the
+    /// messages between neighbours, but not less than the work of the farthest neighbours. The time is infinite unless the ranks are
+    /// at known places in several caches.
     pub fn around(&self, rounds: f64, len: f64, then: f64) -> f64 {
-        let farthest = self.at_difference(self.ranks);
-        farthest.map_or(f64::INFINITY, |costs| rounds * (costs.in_round(len) + then))
+        let Some(far) = self.at_difference(self.ranks) else { return f64::INFINITY };
+        let busy = match self.is_eager(len) {
+            true => far.send_busy(len) + far.receive_busy(len),
+            false => far.in_round(len),
+        };
+        let mean = self.along_neighbors(len, then).map_or(0.0, |sum| sum / self.others().max(1.0));
+        rounds * mean.max(busy + then)
     }
 
     /// Returns the nanoseconds in which each rank exchanges `len` bytes with each other rank, `batch` messages each way at once. Only
     /// a batch waits for lines. The time is infinite unless the ranks are at known places in several caches.
     pub fn all_pairs(&self, batch: f64, len: f64) -> f64 {
         let Some(farthest) = self.at_difference(self.ranks) else { return f64::INFINITY };
-        let lines = self.model.rewrite_best(self.distance) + self.copy_out(LINE as f64);
+        let lines = self.flag() + self.copy_out(LINE as f64);
         let work = lines + self.message(len) - self.line() + self.turns();
-        self.others() * work + (self.others() / batch).ceil() * farthest.line
+        // Messages of a batch come from several caches, and wait for each other in any order.
+        let waits = if batch > 1.0 { LinkWaits::BATCH } else { LinkWaits::BOTH };
+        let links = self.links(len, waits, |within| within * (self.ranks - within));
+        self.others() * work.max(links / self.others())
+            + (self.others() / batch).ceil() * farthest.line
     }
 
     /// Returns the additional nanoseconds of a line between two neighbours on both sides of the outermost boundary. A round of messages
@@ -306,26 +366,7 @@ impl<'m> CallCosts<'m> {
         let turns = (self.rounds() - 1.0).max(0.0) * self.turns();
         (0..self.rounds() as i32).map(round).sum::<f64>() + turns
     }
-
-    /// Returns the nanoseconds of one of many messages that a rank sends or receives at once. `own` is this rank's part of the
-    /// copies. The other ranks make the rest at the same time. If messages are long, the other ranks may make all copies, all at
-    /// once.
-    pub fn one_of_many(&self, len: f64, own: f64) -> f64 {
-        if self.is_eager(len) {
-            return self.line() + own;
-        }
-        let theirs = self.work(self.read(len)) / self.others();
-        HANDSHAKE * self.line() + own.min(theirs)
-    }
-
-    /// Returns true if a message of `len` bytes is eager, so that the sender does not wait.
-    pub fn is_eager(&self, len: f64) -> bool {
-        len <= ProtocolLimits::USUAL.eager as f64
-    }
 }
-
-/// Number of cache lines of a longer message in addition to its data: offer, acceptance, progress, end.
-const HANDSHAKE: f64 = 4.0;
 
 #[cfg(test)]
 mod tests {
@@ -349,7 +390,7 @@ mod tests {
             let Some(time) = algorithm.time else { continue };
             let what = format!("{} {}", algorithm.operation, algorithm.name);
             let close = SelectionKey { element: 8, ..case(8, 64, near) };
-            let needs_levels = time(&CallCosts::of(&close, &model), 64.0).is_infinite();
+            let needs_levels = algorithm.predicted(&close, &model).is_none();
             for ranks in [2, 3, 8, 64].into_iter().filter(|_| !needs_levels) {
                 let mut last = 0.0;
                 for bytes in (0..26).map(|bit| 1 << bit) {

@@ -9,6 +9,7 @@
 
 use crate::allgather::allgather_bruck::bruck;
 use crate::barrier::dissemination::dissemination;
+use crate::members::all_reach_memory;
 use crate::{BlockList, CommView, words};
 use std::collections::VecDeque;
 use weft_channel::rails::{FragmentEnds, StripedOperation};
@@ -48,7 +49,7 @@ impl<'l, F: Fabric> Reads<'l, F> {
         most: usize,
     ) -> Result<Option<Reads<'l, F>>, Fault> {
         let fabric = link.endpoint.fabric();
-        let reaches = link.members.iter().all(|&peer| fabric.capabilities(peer as usize).direct);
+        let reaches = all_reach_memory(fabric, &link.members);
         // If memory cannot be registered now, this rank reports the failure to the other ranks, and no error is returned.
         let region = if reaches { fabric.expose(memory).ok() } else { None };
         let at = region.as_ref().map_or(RemoteAddr::default(), |region| region.remote);

@@ -1,9 +1,9 @@
 //! Gathers: a block of each rank goes to the root (MPI 5.0, section 6.5).
 
-mod gather_binomial;
+pub(crate) mod gather_binomial;
 pub(crate) mod gather_flat;
 pub(crate) mod gather_shm_ring;
-mod through_allgather;
+pub(crate) mod through_allgather;
 
 pub use gather_binomial::{binomial, binomial_unequal};
 pub use gather_flat::flat;

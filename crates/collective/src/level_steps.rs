@@ -127,10 +127,19 @@ impl LevelSteps {
         self.steps.into_iter().flatten()
     }
 
+    /// Returns the maximum number of ranks that are in one group of `level`, if ranks of several such groups are there.
+    pub fn within(&self, level: TopologyLevel) -> Option<f64> {
+        let common = self.common.filter(|&common| common > level)?;
+        debug_assert!(common > level);
+        let near = self.iter().filter(|step| step.level <= level);
+        Some(near.map(|step| f64::from(step.largest)).product())
+    }
+
     /// Returns the level at which most pairs of ranks meet whose numbers differ by `difference`, if groups have consecutive ranks.
-    /// Returns `None` if the places of the ranks are not known, or if all ranks share a cache.
+    /// Returns `None` if the places of the ranks are not known, or if all ranks share a cache, unless they carry out a step of a
+    /// composition.
     pub fn at_difference(&self, difference: f64) -> Option<TopologyLevel> {
-        let common = self.common.filter(|&common| common > TopologyLevel::Cache)?;
+        let common = self.common.filter(|&common| common > TopologyLevel::Cache || self.is_part)?;
         let mut size = 1.0;
         let is_within = |step: &LevelStep| {
             size *= f64::from(step.largest);
@@ -258,7 +267,9 @@ mod tests {
         let all = LevelSteps::of(&machine(0..192, GENOA));
         let levels = [1.0, 7.0, 8.0, 16.0, 32.0, 64.0, 128.0].map(|by| all.at_difference(by));
         assert_eq!(levels, [Cache, Cache, Numa, Numa, Socket, Socket, Node].map(Some));
-        assert_eq!(all.of_group().at_difference(1.0), None);
+        let group = LevelSteps::of(&machine(0..8, GENOA));
+        assert_eq!(group.at_difference(1.0), None);
+        assert_eq!(group.as_part().at_difference(1.0), Some(Cache));
     }
 
     #[test]

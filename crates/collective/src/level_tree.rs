@@ -11,6 +11,8 @@
 
 use crate::level_steps::{LevelSteps, numbered};
 use crate::{CommView, members};
+use std::cell::RefCell;
+use std::rc::Rc;
 use weft_fabric::Fabric;
 use weft_fabric::copies::ProcessorGroups;
 
@@ -29,12 +31,52 @@ pub(crate) struct LevelNode {
     pub parent: Option<usize>,
     /// Children, those at the nearest level first.
     pub children: Vec<usize>,
+    /// True if the groups of all levels have consecutive ranks, so that a chain to rank 0 has the order of ranks.
+    pub in_order: bool,
+}
+
+/// Places of a rank in the trees that operations of a communicator have used, so that calls with the same root do not compute them again.
+#[derive(Default)]
+pub(crate) struct LevelNodes(RefCell<Vec<KnownNode>>);
+
+/// Place of a rank in a tree.
+struct KnownNode {
+    root: usize,
+    shape: GroupShape,
+    node: Rc<LevelNode>,
+}
+
+/// Maximum number of trees that are kept, so that memory does not grow with the number of roots.
+const KEPT: usize = 4;
+
+impl LevelNodes {
+    /// Returns the place of this rank in the tree of `root`. Returns `None` if the ranks are not all on one node, or if the processors of
+    /// some rank are not known.
+    pub fn of<F: Fabric>(
+        &self,
+        link: &CommView<F>,
+        root: usize,
+        shape: GroupShape,
+    ) -> Option<Rc<LevelNode>> {
+        let mut known = self.0.borrow_mut();
+        let found = known.iter().find(|known| known.root == root && known.shape == shape);
+        if let Some(found) = found {
+            return Some(found.node.clone());
+        }
+        let node = Rc::new(LevelNode::of(link, root, shape)?);
+        if known.len() == KEPT {
+            known.remove(0);
+        }
+        known.push(KnownNode { root, shape, node: node.clone() });
+        Some(node)
+    }
 }
 
 impl LevelNode {
-    /// Returns the place of this rank in the tree of `root`. Returns `None` if the processors of some rank are not known.
-    pub fn of<F: Fabric>(link: &CommView<F>, root: usize, shape: GroupShape) -> Option<LevelNode> {
-        let groups = members::places(link.endpoint.fabric(), &link.members)?;
+    fn of<F: Fabric>(link: &CommView<F>, root: usize, shape: GroupShape) -> Option<LevelNode> {
+        let fabric = link.endpoint.fabric();
+        let is_one = link.members.topology(fabric).nodes == 1;
+        let groups = members::places(fabric, &link.members).filter(|_| is_one)?;
         Some(LevelNode::among(&groups, link.rank, root, shape))
     }
 
@@ -43,6 +85,7 @@ impl LevelNode {
         let mut node = LevelNode::default();
         let mut members: Vec<usize> = (0..groups.len()).collect();
         let steps = LevelSteps::of(groups);
+        node.in_order = steps.iter().all(|step| step.contiguous);
         for step in steps.iter() {
             let places: Vec<ProcessorGroups> = members.iter().map(|&rank| groups[rank]).collect();
             let mut by_group = vec![Vec::new(); step.groups.into()];
@@ -106,6 +149,19 @@ mod tests {
                 assert_eq!(children, ranks as usize - 1);
             }
         }
+    }
+
+    /// Ranks that are dealt to the sockets in turn are not in order, on every rank and for every root.
+    #[test]
+    fn chains_are_in_order_where_groups_are_consecutive() {
+        let dealt: Vec<ProcessorGroups> =
+            (0..16).map(|r| machine(192)[r % 2 * 96 + r / 2]).collect();
+        let in_order = |groups: &[ProcessorGroups]| {
+            let node = |rank| LevelNode::among(groups, rank, 0, GroupShape::Chain).in_order;
+            (0..groups.len()).map(node).collect::<Vec<_>>()
+        };
+        assert_eq!(in_order(&dealt), [false; 16]);
+        assert_eq!(in_order(&machine(40)), [true; 40]);
     }
 
     #[test]

@@ -69,6 +69,8 @@ mod release_gather;
 pub mod run;
 pub mod scan;
 pub mod scatter;
+mod segment_copies;
+mod segment_sums;
 mod segments;
 mod selection;
 pub mod selection_key;

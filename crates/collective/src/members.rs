@@ -181,8 +181,14 @@ fn survey<F: Fabric>(fabric: &F, members: &[u32]) -> RankPlacement {
         same_arithmetic: fabric.same_arithmetic(),
         atomics: all_do_atomics(fabric, members),
         levels: places.map_or(LevelSteps::UNKNOWN, |places| LevelSteps::of(&places)),
+        in_place: (same_node && fabric.is_simulated()).then(|| all_reach_memory(fabric, members)),
         near: Near::default(),
     }
+}
+
+/// Returns true if this process can access the private memory of all `members`.
+pub fn all_reach_memory<F: Fabric>(fabric: &F, members: &[u32]) -> bool {
+    members.iter().all(|&peer| fabric.capabilities(peer as usize).direct)
 }
 
 /// Returns true if `members` share memory, so that the central algorithms are the best for them. All members get the same answer.

@@ -122,7 +122,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::Circulant => bcast::circulant(link, root, data, parameter).await,
             Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
             Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
-            Method::LevelPipeline => bcast::level_pipeline(link, root, data, parameter).await,
+            Method::LevelPipeline => {
+                bcast::level_pipeline(link, &state.trees, root, data, parameter).await
+            }
             Method::TwoLevel | Method::Levels => two_level::bcast(link, state, root, data).await,
             _ => unlisted(choice),
         }
@@ -264,7 +266,7 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             }
             Method::Rabenseifner => reduce::scatter_gather(link, root, buffers, op).await,
             Method::LevelPipeline => {
-                reduce::level_pipeline(link, root, buffers, op, parameter).await
+                reduce::level_pipeline(link, &state.trees, root, buffers, op, parameter).await
             }
             Method::Flat => reduce::flat(link, root, buffers, op).await,
             Method::Pair => reduce::shm_pair(link, area, root, buffers, op).await,
@@ -333,6 +335,9 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             }
             Method::TwoLevel | Method::Levels => {
                 two_level::allreduce(link, state, buffers, op).await
+            }
+            Method::LevelPipeline => {
+                allreduce::level_pipeline(link, &state.trees, buffers, op, parameter).await
             }
             Method::LevelSlices => two_level::allreduce_slices(link, state, buffers, op).await,
             _ => unlisted(choice),

@@ -1,6 +1,6 @@
 //! Scatters: a block of the root goes to each rank (MPI 5.0, section 6.6).
 
-mod scatter_binomial;
+pub(crate) mod scatter_binomial;
 pub(crate) mod scatter_flat;
 pub(crate) mod scatter_shm_ring;
 

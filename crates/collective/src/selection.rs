@@ -156,7 +156,7 @@ impl Selection {
         case: &SelectionKey,
         model: &CopyModel,
     ) -> Option<AlgorithmChoice> {
-        let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
+        let able = operation.algorithms().filter(|a| a.competes() && a.eligible(case).is_ok());
         let able = able.map(|a| a.usual());
         let timed = able.filter_map(|a| Some((self.predicted(a, case, model)?, a)));
         timed.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, choice)| choice)
@@ -196,7 +196,7 @@ pub fn candidates(
     case: &SelectionKey,
     model: &CopyModel,
 ) -> TrialCandidates {
-    let able = operation.algorithms().filter(|a| a.eligible(case).is_ok());
+    let able = operation.algorithms().filter(|a| a.competes() && a.eligible(case).is_ok());
     let mut timed: Vec<_> = able.filter_map(|a| Some((a.predicted(case, model)?, a))).collect();
     // Algorithms with the same time stay in the order of the catalogue, as in the choice of the cheapest algorithm.
     timed.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -229,6 +229,7 @@ mod tests {
             same_arithmetic: true,
             atomics: true,
             levels: Default::default(),
+            in_place: None,
             near: Default::default(),
         };
         SelectionKey { ranks: 4, bytes: 100, element: 4, commutes, equal: true, site }

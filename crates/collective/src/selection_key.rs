@@ -68,6 +68,9 @@ pub struct RankPlacement {
     pub atomics: bool,
     /// Levels at which the ranks form groups, if the ranks share memory and their processors are known.
     pub levels: LevelSteps,
+    /// True if ranks that share memory can access each other's private memory; `None` if only an exchange between the ranks can
+    /// find out. All ranks of a simulated machine know.
+    pub in_place: Option<bool>,
     /// Facts that the ranks have exchanged, if they share memory.
     pub near: Near,
 }
@@ -89,8 +92,14 @@ impl RankPlacement {
             same_arithmetic: true,
             atomics: true,
             levels: LevelSteps::UNKNOWN,
+            in_place: None,
             near: Near::UNKNOWN,
         }
+    }
+
+    /// Returns true if all ranks can access each other's private memory. Returns `None` if this is not known yet.
+    pub fn direct(&self) -> Option<bool> {
+        self.near.direct.or(self.in_place)
     }
 }
 

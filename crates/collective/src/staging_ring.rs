@@ -335,11 +335,17 @@ impl<F: Fabric> RingSession<'_, F> {
         }
         match endpoint.fabric().mapped(peer, chunk, into.len()) {
             _ if into.is_empty() => {}
-            Some(seen) if readers == ReaderCount::One => staged::read(copies, into, seen, true),
             Some(seen) => {
-                staged::sense(copies, into, seen);
-                staged::copy_shared(copies, into, seen);
+                match readers {
+                    ReaderCount::One => staged::read(copies, into, seen, true),
+                    ReaderCount::Several => {
+                        staged::sense(copies, into, seen);
+                        staged::copy_shared(copies, into, seen);
+                    }
+                }
+                endpoint.fabric().charge(Work::Copy(into.len()));
             }
+            // The read is the copy.
             None => {
                 self.made
                     .posted
@@ -347,7 +353,6 @@ impl<F: Fabric> RingSession<'_, F> {
                     .await?
             }
         }
-        endpoint.fabric().charge(Work::Copy(into.len()));
         self.has_read(number, from).await
     }
 

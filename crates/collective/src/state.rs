@@ -5,6 +5,7 @@ pub mod hierarchy;
 use self::hierarchy::Hierarchy;
 use crate::algorithm_trials::{AlgorithmTrials, DueTrial};
 use crate::arena::NotifyArena;
+use crate::level_tree::LevelNodes;
 use crate::rdma_pattern::WritePattern;
 use crate::shm_queue::{OperationTicket, Tickets};
 use crate::slots::WriteSlots;
@@ -30,6 +31,8 @@ pub struct CollectiveState<F: Fabric> {
     trials: OnceCell<Box<AlgorithmTrials>>,
     hierarchy: RefCell<Option<Rc<Hierarchy<F>>>>,
     compositions: Tickets<F>,
+    /// This rank's places in trees of a node's levels.
+    pub(crate) trees: LevelNodes,
     multicasts: Tickets<F>,
     limits: Cell<StateLimits>,
     group: RefCell<Option<Rc<MulticastMember<Endpoint<F>>>>>,
@@ -61,6 +64,7 @@ impl<F: Fabric> CollectiveState<F> {
             trials: OnceCell::new(),
             hierarchy: RefCell::default(),
             compositions: Tickets::default(),
+            trees: LevelNodes::default(),
             multicasts: Tickets::default(),
             limits: Cell::default(),
             group: RefCell::default(),

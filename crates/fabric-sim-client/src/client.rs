@@ -342,7 +342,7 @@ impl SimClient {
             inline_max: path.inline_max as usize,
             mtu: path.mtu as usize,
             multicast_max: path.multicast_max as usize,
-            direct: true,
+            direct: path.direct != 0,
             in_order_placement: path.in_order_placement != 0,
             shares_memory: path.shares_memory != 0,
             coherent_atomics: path.coherent_atomics != 0,

@@ -47,6 +47,7 @@ pub struct PathHeader {
     pub multicast_max: u64,
     pub rails: u64,
     pub round_trip: u64,
+    pub direct: u64,
     pub in_order_placement: u64,
     pub shares_memory: u64,
     pub coherent_atomics: u64,

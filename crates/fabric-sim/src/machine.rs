@@ -242,6 +242,9 @@ pub struct Local {
     /// can be used within a node.
     #[serde(default)]
     pub shared: bool,
+    /// True if a rank can read and write the private memory of another rank of its node, as with CMA or XPMEM.
+    #[serde(default = "yes")]
+    pub in_place: bool,
 }
 
 /// Unreliable datagrams to a group.

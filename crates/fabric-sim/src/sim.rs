@@ -115,7 +115,7 @@ impl Fabric for Sim {
             inline_max: prices.inline.clamp(64, SEND_MAX),
             mtu: prices.mtu,
             multicast_max: state.machine.multicast.as_ref().map_or(0, |m| m.largest.0),
-            direct: true,
+            direct: !local || state.machine.local.in_place,
             in_order_placement: prices.in_order || local,
             shares_memory: local && state.machine.local.shared,
             coherent_atomics: local && state.machine.local.shared,

@@ -70,6 +70,12 @@ pub trait FabricExt: Fabric {
         }
     }
 
+    /// Returns true if time is simulated. The paths of a simulated machine are the same for all ranks, so a rank knows what other ranks
+    /// see.
+    fn is_simulated(&self) -> bool {
+        self.facets().simulated.is_some()
+    }
+
     /// Notes that the program looks without waiting. Without simulated time, does nothing.
     #[inline]
     fn look(&self) {

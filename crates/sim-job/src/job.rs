@@ -374,6 +374,7 @@ fn header(cluster: &Cluster, machine: &Machine, compute: ComputeTime) -> JobHead
             multicast_max: found.multicast_max as u64,
             rails: found.rails as u64,
             round_trip: u64::from(found.round_trip),
+            direct: u64::from(found.direct),
             in_order_placement: u64::from(found.in_order_placement),
             shares_memory: u64::from(found.shares_memory),
             coherent_atomics: u64::from(found.coherent_atomics),

@@ -7,8 +7,14 @@
 //! if a broadcast is much cheaper than a message to each rank.
 
 use crate::bcast::bcast_binomial::binomial;
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.binomial_blocks(len) + costs.doubling(costs.rounds(), |_| costs.ranks * len, |_| 0.0)
+}
 
 /// Gathers the blocks. Block r holds rank r's data: at first only on rank r, at the end on all ranks. Blocks may differ in length,
 /// but every rank passes the same lengths.

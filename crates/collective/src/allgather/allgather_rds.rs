@@ -8,10 +8,24 @@
 //! Each rank receives from all other ranks, so two parities are enough (section 5.3.3). Cost: `radix - 1` writes in each of
 //! ceil(log N to base `radix`) rounds; N - 1 blocks through every port. Chosen for small blocks if writes are faster than messages.
 
+use crate::algorithm::DEFAULT_RADIX;
+use crate::costs::CallCosts;
 use crate::notified_write::payload;
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default radix: blocks are written into slots and copied out.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let radix = DEFAULT_RADIX as f64;
+    let rounds = (costs.ranks.ln() / radix.ln() - 1e-9).ceil() as i32;
+    let round = |k: i32| {
+        let moved = len * radix.powi(k).min(costs.ranks - radix.powi(k)).max(1.0);
+        let busy = costs.send_busy(moved) + costs.receive_busy(moved);
+        costs.exchange(radix.powi(k), moved) + (radix - 2.0) * busy
+    };
+    (0..rounds).map(round).sum()
+}
 
 /// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks. All blocks have the same length, and together at most
 /// [`crate::slots::MOST`] bytes. Returns false, and does nothing, if some rank has no memory for slots.

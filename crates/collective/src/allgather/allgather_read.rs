@@ -9,8 +9,15 @@
 //! Chosen for blocks that are too long for eager messages.
 
 use crate::CommView;
+use crate::costs::CallCosts;
 use crate::exposed_reads::Reads;
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches: the exchange of addresses, all reads, and a barrier.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let rounds = costs.doubling(costs.rounds(), |k| 64.0 * 2f64.powi(k), |_| 0.0);
+    2.0 * rounds + (costs.others() * costs.read(len)).max(2.0 * costs.all_links(len))
+}
 
 /// Gathers `blocks[rank]` of every rank in `blocks[rank]` of all ranks; all blocks have the same length. `most` is the maximum
 /// number of reads under way at once. Returns false, and does nothing, if some rank's memory cannot be read.

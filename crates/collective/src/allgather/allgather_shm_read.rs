@@ -11,7 +11,9 @@ use crate::{CommView, ReleaseGather};
 use weft_fabric::{Fabric, Fault, Sge};
 
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
-    costs.exposing() + costs.barrier() + costs.work(costs.others() * costs.read(len))
+    costs.exposing()
+        + costs.barrier()
+        + costs.work(costs.others() * costs.read(len)).max(costs.all_links(len))
 }
 
 /// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank passes the

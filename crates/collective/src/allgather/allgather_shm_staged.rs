@@ -16,7 +16,8 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let put = if costs.ranks > 2.0 { costs.copy_in_for_all(len) } else { costs.copy_in(len) };
     let each = put + costs.others() * costs.copy_out(len);
-    parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
+    parts * (costs.barrier() + costs.others() * costs.line())
+        + costs.work(each).max(costs.all_links(len))
 }
 
 /// Gathers `mine` of rank r in `blocks[r]` of all ranks, including r itself. Blocks may differ in length, but every rank passes the

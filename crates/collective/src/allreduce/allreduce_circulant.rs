@@ -8,9 +8,15 @@
 //! are the minimum. For operators that commute. Chosen for medium and large data if N is not a power of two.
 
 use crate::allgather::allgather_circulant as allgather;
+use crate::costs::CallCosts;
 use crate::reduce_scatter::reduce_scatter_circulant as reduce_scatter;
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.circulant_shares(len, |len| costs.reduce(len)) + costs.circulant_shares(len, |_| 0.0)
+}
 
 /// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 ///

@@ -7,9 +7,16 @@
 //! Cost: 2 ceil(log2 N) rounds. Chosen for operators that do not commute.
 
 use crate::bcast::bcast_binomial as bcast;
+use crate::costs::CallCosts;
 use crate::reduce::reduce_binomial as reduce;
 use crate::{CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let both = costs.binomial(len, costs.reduce_whole(len)) + costs.binomial(len, 0.0);
+    if costs.at_difference(1.0).is_some() { both } else { f64::INFINITY }
+}
 
 /// Combines `data` of all ranks into `result` of all ranks.
 pub async fn gather_broadcast<F: Fabric>(

@@ -9,8 +9,16 @@
 //! `radix - 1` messages and combinations of the whole length; if folded, two rounds more. Chosen for small data if several messages
 //! overlap. Radix 2 is recursive doubling, which then also serves operators that do not commute.
 
+use crate::algorithm::DEFAULT_RADIX;
+use crate::costs::CallCosts;
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default radix.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let both = |costs: &CallCosts| costs.send_busy(len) + costs.receive_busy(len);
+    costs.k_nomial(DEFAULT_RADIX as f64, len, both, costs.reduce_whole(len)) + 2.0 * costs.copy(len)
+}
 
 /// Combines `data` of all ranks into `result` of all ranks.
 ///

@@ -8,9 +8,17 @@
 //! N, and only neighbours communicate. For operators that commute. Chosen for large data.
 
 use crate::allgather::allgather_ring as allgather;
+use crate::costs::CallCosts;
 use crate::reduce_scatter::reduce_scatter_ring as reduce_scatter;
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let block = len / costs.ranks;
+    // Blocks are combined in half of the rounds.
+    costs.around(2.0 * costs.others(), block, costs.reduce(block) / 2.0)
+}
 
 /// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 ///

@@ -21,14 +21,20 @@ use weft_fabric::{Fabric, Fault, Sge, Staging};
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let slice = len / costs.ranks;
     let both = costs.read_blocks(slice) + costs.reduce(slice) + costs.read(slice);
-    2.0 * costs.exposing() + 2.0 * costs.barrier() + costs.work(costs.others() * both)
+    2.0 * costs.exposing()
+        + 2.0 * costs.barrier()
+        + costs.work(costs.others() * both)
+        + costs.slice_links(len)
 }
 
 /// Returns the cost if only the root gets the result.
 pub fn time_to_root(costs: &CallCosts, len: f64) -> f64 {
     let slice = len / costs.ranks;
     let both = costs.others() * (costs.read_blocks(slice) + costs.reduce(slice));
-    2.0 * costs.exposing() + costs.barrier() + costs.work(both + costs.read_blocks(slice))
+    2.0 * costs.exposing()
+        + costs.barrier()
+        + costs.work(both + costs.read_blocks(slice))
+        + costs.slice_links(len)
 }
 
 /// Combines `data` of all ranks into `result` of `root`, or of all ranks. Elements have `element` bytes. If some ranks cannot read

@@ -33,6 +33,7 @@ fn combined(costs: &CallCosts, len: f64) -> f64 {
     // A rank waits for one more cache line for each slice and each other rank.
     (segments + 1.0) * (costs.barrier() + costs.others() * costs.line())
         + costs.work(costs.others() * own + costs.copy_in_for_all(slice))
+        + costs.slice_links(len)
 }
 
 /// Combines `data` of all ranks into `result` of `root`, or of all ranks. Elements have `element` bytes (at most

@@ -26,6 +26,7 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     costs.exposing()
         + parts * (costs.barrier() + lines)
         + costs.work(costs.others() * both + costs.copy_in_for_all(slice))
+        + costs.slice_links(len)
 }
 
 /// Combines `data` of all ranks into `result` of all ranks. Elements have `element` bytes (at most [`crate::bounce::UNIT_MOST`]).

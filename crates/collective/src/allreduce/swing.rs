@@ -10,9 +10,17 @@
 //! Cost: 2 log2 N rounds, 2 (N - 1) / N of the data through every port. For powers of two and operators
 //! that commute. Chosen for large data on networks with short distances between neighbours.
 
+use crate::costs::CallCosts;
 use crate::halving::{self, ButterflyStep, PartialResult};
 use crate::{BlockList, CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let block = |k: i32| len / 2f64.powi(k + 1);
+    let halving = costs.swinging(costs.rounds(), block, |len| costs.reduce(len));
+    halving + costs.swinging(costs.rounds(), block, |_| 0.0) + costs.copy(len)
+}
 
 /// Combines `data` of all ranks into `result` of all ranks, in parts of whole elements of `element` bytes.
 ///

@@ -10,10 +10,16 @@
 //! small blocks if writes are faster than messages.
 
 use super::block_route::BlockRoute;
+use crate::costs::CallCosts;
 use crate::notified_write::payload;
 use crate::rdma_pattern::WritePattern;
 use crate::{CollectiveState, CommView, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default radix.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    super::alltoall_bruck::time(costs, len)
+}
 
 /// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and together at most [`crate::slots::MOST`] bytes.
 /// `out` and `into` do not overlap. Returns false, and does nothing, if some rank has no memory for slots.

@@ -8,9 +8,15 @@
 //! Cost: 2 ceil(log2 N) rounds of short messages, N - 1 reads, two registrations. No rank waits for a partner, and no rank copies
 //! contiguous blocks. Chosen for blocks that are too long for eager messages.
 
+use crate::costs::CallCosts;
 use crate::exposed_reads::Reads;
 use crate::{CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches: the exchange of addresses, all reads, and a barrier.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    crate::allgather::allgather_read::time(costs, len)
+}
 
 /// Sends `out[r]` to `into[me]` of rank r. All blocks have the same length, and `out` and `into` do not overlap. `most` is the
 /// maximum number of reads under way at once. Returns false, and does nothing, if some rank's memory cannot be read.

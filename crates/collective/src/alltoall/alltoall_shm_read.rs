@@ -13,7 +13,7 @@ use weft_fabric::{Fabric, Fault, Sge};
 
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let each = costs.others() * (costs.read(len) + costs.line());
-    costs.exposing() + costs.barrier() + costs.work(each)
+    costs.exposing() + costs.barrier() + costs.work(each).max(costs.all_links(len))
 }
 
 /// Sends `out[r]` to `into[me]` of rank r. All blocks of all ranks have the same length, and `out` and `into` do not overlap. If

@@ -15,7 +15,8 @@ use weft_fabric::{Fabric, Fault, Sge};
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / room(BUFFER, costs.ranks as usize).max(64) as f64).ceil().max(1.0);
     let each = costs.others() * (costs.copy_in(len) + costs.copy_out(len));
-    parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
+    parts * (costs.barrier() + costs.others() * costs.line())
+        + costs.work(each).max(costs.all_links(len))
 }
 
 /// Returns the number of bytes of each block that fit a buffer.

@@ -10,8 +10,16 @@
 //! ```
 //! Cost: log2 N rounds for a power of two, else floor(log2 N) + 2. Baseline for the RDMA barriers.
 
+use crate::costs::CallCosts;
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, _len: f64) -> f64 {
+    let rounds = costs.ranks.log2().floor();
+    let exchange = costs.doubling(rounds, |_| 0.0, |_| 0.0);
+    exchange + costs.folded(costs.ranks - rounds.exp2(), rounds.exp2(), 0.0)
+}
 
 /// Runs a barrier, which ends on no rank before all ranks have arrived. Ranks beyond the largest power of two only notify a partner
 /// and wait for it.

@@ -11,9 +11,18 @@
 //! and a parent waits for only one word, however many children it has. Chosen if there is no multicast and adapters can have many
 //! messages under way at once.
 
+use crate::costs::CallCosts;
 use crate::rdma_pattern::{WritePattern, fan_in_for};
 use crate::{CollectiveState, CommView};
 use weft_fabric::{Fabric, Fault};
+
+/// Returns the predicted time among ranks in several caches, with the default fan-in.
+pub fn time(costs: &CallCosts, _len: f64) -> f64 {
+    // The atomic operations on a counter follow each other, as the writes to the children do.
+    let up = |costs: &CallCosts| costs.line() + costs.handling();
+    let down = |costs: &CallCosts| costs.send_busy(0.0);
+    costs.k_nomial(8.0, 0.0, up, 0.0) + costs.k_nomial(8.0, 0.0, down, 0.0)
+}
 
 /// Runs a barrier. `fan_in`, one less than a power of two, is the maximum number of children at each step. Returns false, and does
 /// nothing, if some rank has no memory for slots.

@@ -7,8 +7,15 @@
 //! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages each way. Chosen if messages to several ranks overlap, that is,
 //! if gaps are small compared to latencies. Radix 2 is plain dissemination.
 
+use crate::algorithm::DEFAULT_RADIX;
+use crate::costs::CallCosts;
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default radix.
+pub fn time(costs: &CallCosts, _len: f64) -> f64 {
+    costs.k_nomial(DEFAULT_RADIX as f64, 0.0, |costs| costs.send_busy(0.0), costs.receive_busy(0.0))
+}
 
 /// Runs a barrier by dissemination to `radix - 1` ranks in each round.
 ///

@@ -7,8 +7,15 @@
 //! receives the data once. Chosen for large data and few ranks.
 
 use super::bcast_segments;
+use crate::costs::{CallCosts, SegmentCount};
 use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default length of a segment.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let segments = SegmentCount::of(len);
+    costs.down_chain(segments.segment, 0.0).of(&segments)
+}
 
 /// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes (0: in one segment). All ranks pass the same
 /// lengths.

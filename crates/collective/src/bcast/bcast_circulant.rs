@@ -9,8 +9,15 @@
 //! rank sends as little data as in a pipeline.
 
 use crate::circulant::Circulant;
+use crate::costs::{CallCosts, SegmentCount};
 use crate::{CommView, segments::piece};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default length of a segment.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let segments = SegmentCount::of(len);
+    costs.over_circulant(segments.segment).of(&segments)
+}
 
 /// Copies `data` of `root` to `data` of all ranks, in blocks of `segment` bytes. All ranks pass the same
 /// lengths.

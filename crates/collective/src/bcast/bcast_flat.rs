@@ -13,6 +13,9 @@ use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks of one machine.
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    if let Some(time) = costs.one_to_many(len) {
+        return time;
+    }
     // The root does not wait for an eager message before it sends the next message, so each further message only adds half of its
     // cost.
     let next = if costs.is_eager(len) { 0.5 } else { 1.0 };

@@ -6,8 +6,15 @@
 //! Numbers are relative to the root. Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages of
 //! the whole length. Chosen for small data if a rank can send several messages within one latency.
 
+use crate::algorithm::DEFAULT_RADIX;
+use crate::costs::CallCosts;
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default radix.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.k_nomial(DEFAULT_RADIX as f64, len, |costs| costs.send_busy(len), 0.0)
+}
 
 /// Copies `data` of `root` to `data` of all ranks; the length is the same on all ranks.
 ///

@@ -18,7 +18,8 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let first = costs.copy_in_for_all(len.min(CHUNK as f64));
     // The root notifies each reader, and each reader acknowledges.
     let told = parts * 2.0 * costs.others() * costs.line();
-    first + told + costs.work(costs.copy_out(len)).max(costs.copy_in_for_all(len))
+    let copied = costs.work(costs.copy_out(len)).max(costs.copy_in_for_all(len));
+    first + told + copied.max(costs.crossing(len))
 }
 
 /// Copies `data` of `root` to `data` of all ranks; the length is the same on all ranks.

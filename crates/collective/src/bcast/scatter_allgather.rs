@@ -10,11 +10,27 @@
 
 use crate::allgather::allgather_recursive_doubling::doubling_of;
 use crate::allgather::allgather_ring::ring;
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Alignment of blocks in bytes: a cache line.
 const ALIGN: usize = 64;
+
+/// Returns the predicted time of the scatter among ranks in several caches: halves of the data go to distant ranks first.
+fn time_of_scatter(costs: &CallCosts, len: f64) -> f64 {
+    costs.doubling(costs.rounds(), |k| len * 2f64.powi(k) / costs.ranks, |_| 0.0)
+}
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    time_of_scatter(costs, len) + costs.around(costs.others(), len / costs.ranks, 0.0)
+}
+
+/// Returns the predicted time among ranks in several caches, with recursive doubling.
+pub fn time_by_doubling(costs: &CallCosts, len: f64) -> f64 {
+    2.0 * time_of_scatter(costs, len)
+}
 
 /// Copies `data` of `root` to `data` of all ranks, with a ring; the length is the same on all ranks.
 pub async fn scatter_allgather<F: Fabric>(

@@ -10,9 +10,18 @@
 //! segments.
 
 use super::bcast_segments::{self, segments};
+use crate::costs::{CallCosts, SegmentCount};
 use crate::trees::{self, TreeHalf};
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches, with the default length of a segment.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let half = SegmentCount::of(len / 2.0);
+    let exchanged = costs.exchange(costs.ranks / 2.0, len / 2.0);
+    let down = costs.down_binary(costs.ranks / 2.0, half.segment).of(&half);
+    down + costs.send_busy(half.segment) + exchanged
+}
 
 /// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes (0: one segment per
 /// half). All ranks pass the same lengths.

@@ -13,6 +13,9 @@ use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks of one machine.
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    if let Some(time) = costs.many_to_one(len) {
+        return time;
+    }
     costs.work(costs.copy_in(len)) + costs.others() * costs.one_of_many(len, costs.copy_out(len))
 }
 

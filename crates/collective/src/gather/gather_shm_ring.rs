@@ -20,7 +20,7 @@ type Ranks = SmallVec<[usize; CENTRAL_MOST]>;
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / CHUNK as f64).ceil().max(1.0);
     // Each rank notifies the root of each part, and the root acknowledges.
-    let told = parts * 2.0 * costs.others() * costs.line();
+    let told = parts * costs.others() * (2.0 * costs.line() + costs.handling());
     costs.work(costs.copy_in(len)) + told + costs.others() * costs.copy_out(len)
 }
 

@@ -7,10 +7,17 @@
 //! last to the first, for any root. Cost: N - 2 + S rounds of one of S segments, one more for another root. Chosen for large data
 //! and few ranks.
 
+use crate::costs::{CallCosts, SegmentCount};
 use crate::segments::part;
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops};
 use weft_fabric::{Fabric, Fault};
 use weft_p2p::RequestId;
+
+/// Returns the predicted time among ranks in several caches, with the default length of a segment.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let segments = SegmentCount::of(len);
+    costs.down_chain(segments.segment, costs.reduce_whole(segments.segment)).of(&segments)
+}
 
 /// Combines `data` of all ranks into `result` of rank `root`. On other ranks `result` is ignored. The data travel in segments of
 /// whole elements of `element` bytes: at most `segment` bytes, but at least one element.

@@ -12,6 +12,10 @@ use crate::{CommView, ElementReduction, ReductionBuffers};
 use weft_fabric::{Fabric, Fault};
 
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    if let Some(time) = costs.many_to_one(len) {
+        // The root has a buffer and a request for each operand.
+        return time + costs.others() * (costs.reduce_whole(len) + costs.handling() / 2.0);
+    }
     let each = costs.one_of_many(len, costs.copy_out(len)) + costs.reduce_whole(len);
     costs.copy_in(len) + costs.others() * each
 }

@@ -8,8 +8,16 @@
 //! Cost: ceil(log N to base `radix`) rounds of `radix - 1` messages and combinations of the whole
 //! length, one more for another root. Chosen for small data if several messages overlap.
 
+use crate::algorithm::DEFAULT_RADIX;
+use crate::costs::CallCosts;
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops, rank};
 use weft_fabric::{Fabric, Fault, Staging};
+
+/// Returns the predicted time among ranks in several caches, with the default radix.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    let receive = |costs: &CallCosts| costs.receive_busy(len);
+    costs.k_nomial(DEFAULT_RADIX as f64, len, receive, costs.reduce_whole(len))
+}
 
 /// Combines `data` of all ranks into `result` of `root`. On other ranks `result` is ignored.
 ///

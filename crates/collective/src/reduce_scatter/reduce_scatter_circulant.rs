@@ -9,8 +9,14 @@
 //! because no rank is folded. For operators that commute. The order of operands is the same from run to run. Chosen for small and
 //! medium data if N is not a power of two.
 
+use crate::costs::CallCosts;
 use crate::{BlockList, CommView, ElementReduction, circulant, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.circulant_shares(len, |len| costs.reduce(len))
+}
 
 /// Combines block r of all ranks' `data` into `result` of rank r. `result` may be this rank's block
 /// itself.

@@ -14,7 +14,7 @@ use weft_fabric::{Fabric, Fault};
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let block = len / costs.ranks;
     let each = costs.others() * (costs.read_blocks(block) + costs.reduce(block));
-    costs.exposing() + costs.barrier() + costs.work(each)
+    costs.exposing() + costs.barrier() + costs.work(each).max(costs.all_links(block))
 }
 
 /// Combines into `result` the blocks for this rank from the `data` of all ranks. `result` may be the beginning of `data`. `data`

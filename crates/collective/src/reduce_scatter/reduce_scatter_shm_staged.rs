@@ -17,7 +17,8 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let parts = (len / BUFFER as f64).ceil().max(1.0);
     let each =
         costs.others() * (costs.copy_in(block) + costs.copy_out(block) + costs.reduce(block));
-    parts * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
+    parts * (costs.barrier() + costs.others() * costs.line())
+        + costs.work(each).max(costs.all_links(block))
 }
 
 /// Combines this rank's blocks of all ranks' `data` into `result`, which may be the beginning of `data`. `data` has a block of

@@ -19,7 +19,10 @@ use weft_fabric::{Fabric, FabricExt, Fault, Sge, Work};
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let slice = len / costs.ranks;
     let each = 2.0 * costs.read_blocks(slice) + costs.reduce(slice);
-    2.0 * costs.exposing() + costs.barrier() + costs.work(costs.others() * each)
+    2.0 * costs.exposing()
+        + costs.barrier()
+        + costs.work(costs.others() * each)
+        + costs.slice_links(len)
 }
 
 /// Combines `data` of ranks 0 to r, in rank order, into `result` of rank r. Elements have `element` bytes. If `prefix` is

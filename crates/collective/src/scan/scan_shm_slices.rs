@@ -18,7 +18,9 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let segments =
         (len / segment(costs.ranks as usize, costs.element.max(1)) as f64).ceil().max(1.0);
     let each = costs.copy_in_for_all(len) + 2.0 * costs.copy_out(len) + costs.reduce(len);
-    (segments + 1.0) * (costs.barrier() + costs.others() * costs.line()) + costs.work(each)
+    (segments + 1.0) * (costs.barrier() + costs.others() * costs.line())
+        + costs.work(each)
+        + costs.slice_links(len)
 }
 
 /// Returns the length of a segment. A buffer has room for the segment, and behind it for N slices of prefixes. The length of a

@@ -8,9 +8,20 @@
 //! round. With unequal blocks, each message is preceded by a message with 8 bytes per block, because a rank only knows the length
 //! of its own block. Chosen for small blocks (below 1 KiB).
 
+use crate::costs::CallCosts;
 use crate::rank::BinomialPlace;
 use crate::{BlockList, CommView, local_ops};
 use weft_fabric::{Fabric, Fault, Sge};
+
+/// Returns the predicted time among ranks in several caches.
+pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    costs.binomial_blocks(len)
+}
+
+/// Returns the predicted time with blocks of different lengths. The lengths travel first.
+pub fn time_unequal(costs: &CallCosts, len: f64) -> f64 {
+    costs.binomial_blocks(8.0) + costs.binomial_blocks(len)
+}
 
 /// Scatters `blocks[rank]` of the root (empty elsewhere) to `mine` of every rank. All blocks have the same length.
 pub async fn binomial<F: Fabric>(

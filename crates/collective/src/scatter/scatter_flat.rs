@@ -12,6 +12,9 @@ use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks of one machine.
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
+    if let Some(time) = costs.one_to_many(len) {
+        return time;
+    }
     costs.others() * costs.one_of_many(len, costs.copy_in(len)) + costs.work(costs.copy_out(len))
 }
 

@@ -199,12 +199,14 @@ impl Selection {
             |operation, bytes| self.step(cases, operation, StepRanks::Leaders, bytes, model);
         let (before, between, after) = match operation {
             Gather => {
-                let root = self.step_at_root(operation, cases, bytes, model)?;
-                (Some(group(Gather, bytes)), root, None)
+                let group = group(Gather, bytes);
+                let root = self.step_at_root(&group, cases, model)?;
+                (Some(group), root, None)
             }
             Scatter => {
-                let root = self.step_at_root(operation, cases, bytes, model)?;
-                (None, root, Some(group(Scatterv, bytes)))
+                let group = CompositionStep { operation, ..group(Scatterv, bytes) };
+                let root = self.step_at_root(&group, cases, model)?;
+                (None, root, Some(CompositionStep { operation: Scatterv, ..group }))
             }
             Allgather => {
                 let between = leaders(Allgather, here * bytes);
@@ -222,27 +224,29 @@ impl Selection {
             _ => return None,
         };
         // The leader sorts the blocks that leave its group, and those that enter.
-        let sorted = if operation == Alltoall { 2.0 * (here * all) as f64 } else { 0.0 };
-        let sorting = CallCosts::of(&cases.group, model).copy(sorted);
+        let sorted = if operation == Alltoall { 2.0 * (here * case.ranks) as f64 } else { 0.0 };
+        let sorting = CallCosts::of(&cases.group, model).copy_blocks(sorted, bytes as f64);
         Some(StepPlan { before, between, after: [after, None], to_root: 0.0, sorting })
     }
 
-    /// Returns the step between the root of a gather or a scatter and the leaders of other groups. At the same time the root exchanges
-    /// a block with each rank of its own group.
+    /// Returns the step between the root of a gather or a scatter and the leaders of other groups. While these groups carry out their
+    /// step `group`, the root exchanges a block with each rank of its own group.
     fn step_at_root(
         &self,
-        operation: CollectiveKind,
+        group: &CompositionStep,
         cases: &StepCases,
-        bytes: usize,
         model: &CopyModel,
     ) -> Option<CompositionStep> {
+        let &CompositionStep { operation, bytes, .. } = group;
         let flat = |a: &&Algorithm| a.method == Method::Flat && a.carrier == Carrier::Messages;
         let choice = operation.algorithms().find(flat)?.usual();
         let of_group = cases.group.ranks * bytes;
         let near = choice.algorithm.predicted(&SelectionKey { bytes, ..cases.group }, model);
         let far = SelectionKey { bytes: of_group, ..cases.between };
         let far = choice.algorithm.predicted(&far, model);
-        let time = near.zip(far).map(|(near, far)| in_usual_arithmetic(|| near + far));
+        let beside = group.time.unwrap_or(0.0);
+        let time = near.zip(far);
+        let time = time.map(|(near, far)| in_usual_arithmetic(|| (near - beside).max(0.0) + far));
         Some(CompositionStep {
             operation,
             level: cases.level,
@@ -311,7 +315,10 @@ impl Selection {
         };
         let case = SelectionKey { bytes, ..case };
         let choice = self.choose_in_level(operation, &case, model);
+        // A step selects its algorithm, and makes a view of its ranks.
+        let begin = CallCosts::of(&case, model).handling();
         let time = self.predicted(choice, &case, model);
+        let time = time.map(|time| in_usual_arithmetic(|| begin + time));
         let (&StepCases { level, groups, .. }, ranks) = (cases, case.ranks);
         CompositionStep { operation, level, part, groups, ranks, bytes, choice, runs: 1.0, time }
     }
@@ -325,10 +332,42 @@ impl Selection {
         case: &SelectionKey,
         model: &CopyModel,
     ) -> Option<f64> {
-        match choice.algorithm.method.is_composition_of_node() {
-            true if case.site.near.each > 1 => None,
-            true => self.steps(choice, case, model)?.time(),
-            false => choice.algorithm.predicted(case, model),
+        let is_known = case.site.same_node && case.site.near.each <= 1;
+        match choice.algorithm.method {
+            method if method.is_composition_of_node() => {
+                let steps = || self.steps(choice, case, model);
+                steps().filter(|_| case.site.near.each <= 1)?.time()
+            }
+            Method::Allgather if is_known => {
+                let gathered = self.predicted_whole(&[CollectiveKind::Allgather], case, model)?;
+                // Each rank needs memory for all blocks.
+                let (ranks, bytes) = (case.ranks as f64, case.bytes as f64);
+                let room = || CallCosts::of(case, model).copy_blocks(ranks, bytes);
+                Some(in_usual_arithmetic(|| gathered + room()))
+            }
+            Method::ReduceBroadcast if is_known => {
+                let both = [CollectiveKind::Reduce, CollectiveKind::Bcast];
+                self.predicted_whole(&both, case, model)
+            }
+            _ => choice.algorithm.predicted(case, model),
         }
+    }
+
+    /// Returns the predicted nanoseconds of operations of all ranks of `case` one after the other, by the algorithms that a level selects.
+    /// Returns `None` unless the ranks are at known places in several caches.
+    fn predicted_whole(
+        &self,
+        operations: &[CollectiveKind],
+        case: &SelectionKey,
+        model: &CopyModel,
+    ) -> Option<f64> {
+        case.site.levels.first()?;
+        let site = RankPlacement { near: Default::default(), ..case.site };
+        let case = SelectionKey { site, ..*case };
+        let time = |&operation: &CollectiveKind| {
+            self.predicted(self.choose_in_level(operation, &case, model), &case, model)
+        };
+        let times: Option<Vec<f64>> = operations.iter().map(time).collect();
+        times.map(|times| in_usual_arithmetic(|| times.iter().sum()))
     }
 }

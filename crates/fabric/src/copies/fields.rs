@@ -108,7 +108,7 @@ macro_rules! field {
 impl CopyModel {
     /// The list of all numbers.
     #[rustfmt::skip]
-    pub const FIELDS: [Field; 33] = [
+    pub const FIELDS: [Field; 36] = [
         field!("line.shared", Time, line.shared,
             "a rank sees a flag that another has just set, whose processor shares a cache with its own"),
         field!("line.apart", Time, line.apart, "the same where the processors share no cache"),
@@ -148,6 +148,9 @@ impl CopyModel {
         field!("switch", Time, switch, "a processor goes from one rank to another that shares it"),
         field!("yielding", Time, yielding, "a rank gives way where nobody else wants the processor"),
         field!("reduce", Rate, reduce, "adding numbers that are in the caches, in bytes of one operand"),
+        field!("message", Time, message, "a message at either end, without its bytes: post, match and completion"),
+        field!("cache_link", Rate, cache_link, "all transfers together out of the processors of a common cache, or into them"),
+        field!("socket_link", Rate, socket_link, "all transfers together out of the processors of a socket, or into them"),
         field!("clock", Time, clock, "the clock is read twice"),
         field!("private", Size, private as usize, "the largest cache that a processor has for itself"),
         field!("last", Size, last as usize, "the last cache before memory, which several processors share"),

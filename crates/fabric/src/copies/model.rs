@@ -72,6 +72,12 @@ pub struct CopyModel {
     pub yielding: f64,
     /// Time to combine a byte of one operand with another operand, both in the caches.
     pub reduce: f64,
+    /// Time of a processor for a message at either end, without its bytes: post, match and completion.
+    pub message: f64,
+    /// Time of a byte of all transfers together out of the processors of a common cache, or into them.
+    pub cache_link: f64,
+    /// Time of a byte of all transfers together out of the processors of a socket, or into them.
+    pub socket_link: f64,
     /// Time of two successive readings of the clock.
     pub clock: f64,
     /// Size of the largest cache that a processor has for itself.
@@ -106,6 +112,9 @@ impl CopyModel {
         switch: 1500.0,
         yielding: 300.0,
         reduce: 0.05,
+        message: 40.0,
+        cache_link: 0.03,
+        socket_link: 0.03,
         clock: 25.0,
         private: 1 << 20,
         last: 32 << 20,

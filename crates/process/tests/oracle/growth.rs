@@ -5,37 +5,31 @@
 //! ranks may have an entry for each rank, but data that every rank keeps may not.
 
 use crate::allocations::{LIVE, MOST};
+use crate::phantom_call::{ELEMENT, PhantomCall};
 use std::rc::Rc;
 use weft_collective::algorithm::{Algorithm, Carrier, Requirement};
 use weft_collective::catalog::ALGORITHMS;
-use weft_collective::{
-    CollectiveKind, ElementReduction, Prefix, Selection, SelectionKey, SelectionReason,
-};
-use weft_datatype::{Basic, Predefined};
+use weft_collective::{CollectiveKind, Selection, SelectionKey, SelectionReason};
+use weft_fabric::boxed;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Fabric, Sge, boxed};
 use weft_fabric_sim::units::Count;
 use weft_fabric_sim::{Machine, SimOptions, run};
 use weft_p2p::ProtocolLimits;
-use weft_process::{Buffer, Comm, Engine, Error, Group, Root};
+use weft_process::{Comm, Engine, Group};
 
 const RANKS_PER_NODE: usize = 8;
 const FEW: usize = 1024;
 const MANY: usize = 4 * FEW;
 
+/// Number of bytes of a payload.
+const BYTES: usize = 32;
+
+/// Root of operations: neither the leader of a node nor on the first node.
+const ROOT: usize = 2 * RANKS_PER_NODE + 3;
+
 /// Maximum number of bytes by which a rank's memory may grow from [`FEW`] ranks to [`MANY`]: one byte for each further rank. A list
 /// has at least four bytes per rank.
 const GROWTH: isize = (MANY - FEW) as isize;
-
-struct Nothing;
-
-impl ElementReduction for Nothing {
-    fn combine(&self, _left: Sge, _right: Sge) {}
-
-    fn commutes(&self) -> bool {
-        true
-    }
-}
 
 /// Number of bytes per rank.
 #[derive(Debug, Clone, Copy)]
@@ -52,25 +46,6 @@ fn machine(ranks: usize) -> Rc<Machine> {
     Rc::new(machine)
 }
 
-async fn call(comm: &Rc<Comm<Box<dyn Fabric>>>, operation: CollectiveKind) -> Result<(), Error> {
-    let data = || Buffer::phantom(8, Predefined::new().of(Basic::INT).clone());
-    let op = || Rc::new(Nothing);
-    // Neither the leader of a node nor on the first node.
-    let root = 2 * RANKS_PER_NODE + 3;
-    match operation {
-        CollectiveKind::Barrier => comm.barrier().await,
-        CollectiveKind::Bcast => comm.bcast(data(), Root::Rank(root)).await,
-        CollectiveKind::Allreduce => comm.allreduce(None, data(), op()).await,
-        CollectiveKind::Reduce => {
-            let result = (comm.rank() == root).then(data);
-            comm.reduce(Some(data()), result, Root::Rank(root), op()).await
-        }
-        CollectiveKind::Scan => comm.scan(None, data(), op(), Prefix::Inclusive).await,
-        CollectiveKind::Exscan => comm.scan(None, data(), op(), Prefix::Exclusive).await,
-        operation => panic!("{operation:?} has a block for each rank"),
-    }
-}
-
 /// Runs an operation twice by an algorithm. Returns `None` if the algorithm is not eligible here.
 fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
     let machine = machine(ranks);
@@ -79,6 +54,7 @@ fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
     selection.ask_for(CollectiveKind::Barrier, "MPI-DS").expect("an algorithm");
     selection.ask(algorithm.operation, Some(algorithm.usual()));
     let (selection, before) = (Rc::new(selection), LIVE.get());
+    let call = PhantomCall { operation: algorithm.operation, bytes: BYTES, root: ROOT };
     MOST.set(before);
     let outcome = run(&machine, SimOptions::new(ranks), |sim| {
         let engine = Engine::new(boxed(sim), WaitPolicy::new(true), ProtocolLimits::default());
@@ -86,12 +62,13 @@ fn bytes(ranks: usize, algorithm: &'static Algorithm) -> Option<Bytes> {
         comm.select(selection.clone());
         engine.run(async move {
             let (site, commutes, equal) = (comm.site(), true, true);
-            let case = SelectionKey { ranks, bytes: 32, element: 4, commutes, equal, site };
+            let case =
+                SelectionKey { ranks, bytes: BYTES, element: ELEMENT, commutes, equal, site };
             if comm.chosen(algorithm.operation, &case).reason != SelectionReason::Asked {
                 return None;
             }
-            call(&comm, algorithm.operation).await.expect("no error");
-            call(&comm, algorithm.operation).await.expect("no error");
+            call.run(&comm).await.expect("no error");
+            call.run(&comm).await.expect("no error");
             // The rank that leaves first finds the communicators of all other ranks.
             comm.barrier().await.expect("no error");
             Some(LIVE.get())

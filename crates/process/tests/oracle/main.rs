@@ -13,6 +13,7 @@ mod levels;
 mod long;
 mod overlap;
 mod overlapping;
+mod phantom_call;
 mod rails;
 mod regret;
 mod short_of_memory;

@@ -3,27 +3,15 @@
 //! With `--nocapture` a test prints each call, its choice, and the simulated and predicted times of the choice and of the fastest
 //! algorithm.
 
+use crate::phantom_call::{ELEMENT, PhantomCall};
 use std::rc::Rc;
 use weft_collective::algorithm::{Algorithm, AlgorithmChoice, Carrier};
-use weft_collective::{
-    CollectiveKind, ElementReduction, Prefix, Selection, SelectionKey, installed_maps,
-};
-use weft_datatype::{Basic, Predefined};
+use weft_collective::{CollectiveKind, Selection, SelectionKey, installed_maps};
+use weft_fabric::boxed;
 use weft_fabric::wait::WaitPolicy;
-use weft_fabric::{Sge, boxed};
 use weft_fabric_sim::{Machine, Sim, SimOptions, run};
 use weft_p2p::ProtocolLimits;
-use weft_process::{Buffer, Comm, Engine, Error, Group, Lengths, Root};
-
-struct Nothing;
-
-impl ElementReduction for Nothing {
-    fn combine(&self, _left: Sge, _right: Sge) {}
-
-    fn commutes(&self) -> bool {
-        true
-    }
-}
+use weft_process::{Comm, Engine, Group};
 
 /// A call: an operation with `bytes` bytes, in the measure of the operation, on the first `ranks` ranks of a node.
 #[derive(Debug, Clone, Copy)]
@@ -48,42 +36,6 @@ impl std::fmt::Display for CallTime {
     }
 }
 
-/// Makes a call on this rank.
-async fn make(comm: &Rc<Comm<Box<dyn weft_fabric::Fabric>>>, call: TimedCall) -> Result<(), Error> {
-    use CollectiveKind::*;
-    let TimedCall { ranks, operation, bytes } = call;
-    let double = Predefined::new().of(Basic::DOUBLE).clone();
-    let buffer = |bytes: usize| Buffer::phantom(bytes / 8, double.clone());
-    let one = || buffer(bytes);
-    let all = || (0..ranks).map(|_| one()).collect::<Vec<_>>();
-    let at_root = || if comm.rank() == 0 { all() } else { Vec::new() };
-    let root = Root::Rank(0);
-    let op = || Rc::new(Nothing);
-    let lengths = match operation {
-        Gatherv | Scatterv | Alltoallv => Lengths::Varying,
-        _ => Lengths::Equal,
-    };
-    match operation {
-        Barrier => comm.barrier().await,
-        Bcast => comm.bcast(one(), root).await,
-        Reduce => {
-            let result = (comm.rank() == 0).then(one);
-            comm.reduce(Some(one()), result, root, op()).await
-        }
-        Allreduce => comm.allreduce(Some(one()), one(), op()).await,
-        Scan => comm.scan(Some(one()), one(), op(), Prefix::Inclusive).await,
-        Exscan => comm.scan(Some(one()), one(), op(), Prefix::Exclusive).await,
-        Gather | Gatherv => comm.gather(Some(one()), at_root().into(), root, lengths).await,
-        Scatter | Scatterv => comm.scatter(at_root().into(), Some(one()), root, lengths).await,
-        Allgather => comm.allgather(Some(one()), all().into()).await,
-        Alltoall | Alltoallv => comm.alltoall(Some(all().into()), all().into(), lengths).await,
-        ReduceScatter => {
-            let counts = vec![bytes / 8 / ranks; ranks];
-            comm.reduce_scatter(one(), counts, buffer(bytes / ranks), op()).await
-        }
-    }
-}
-
 /// Returns the selection of a job without settings.
 fn usual_selection() -> Selection {
     let map = |name| Rc::new(installed_maps::load(name).expect("a map"));
@@ -105,6 +57,7 @@ fn time(
     let (selection, group) =
         (Rc::new(selection), Group::new((0..ranks as u32).collect::<Vec<_>>()));
     let model = Rc::new(machine.copies.model());
+    let made = PhantomCall { operation, bytes, root: 0 };
     let outcome = run(machine, SimOptions::new(ranks), |sim: Sim| {
         let engine =
             Engine::new(boxed(sim.clone()), WaitPolicy::new(true), ProtocolLimits::default());
@@ -113,9 +66,9 @@ fn time(
         engine.run(async move {
             comm.select(selection.clone());
             for _ in 0..2 {
-                make(&comm, call).await.expect("no error");
+                made.run(&comm).await.expect("no error");
             }
-            let (site, element, commutes, equal) = (comm.site(), 8, true, true);
+            let (site, element, commutes, equal) = (comm.site(), ELEMENT, true, true);
             // No rank knows all lengths of the v forms.
             let bytes = if operation.measure().starts_with("nothing") { 0 } else { bytes };
             let case = SelectionKey { ranks, bytes, element, commutes, equal, site };
@@ -126,7 +79,7 @@ fn time(
             let predicted = selection.predicted(chosen.choice, &case, &model);
             comm.nonblocking_context().barrier().await.expect("no error");
             let begin = sim.clock();
-            make(&comm, call).await.expect("no error");
+            made.run(&comm).await.expect("no error");
             Some((chosen.choice, sim.clock() - begin, predicted))
         })
     });
@@ -137,29 +90,67 @@ fn time(
     Some(CallTime { choice, simulated: time as f64 / 1e6, predicted })
 }
 
-/// Maximum of the time of the chosen algorithm, in times of the fastest algorithm. Algorithms over streams have no predicted times, and
-/// may take half of the time of the fastest predicted algorithm for a payload of few bytes.
-const MOST: f64 = 2.2;
+/// Maximum of the time of the chosen algorithm, in times of the fastest algorithm, for a short payload. Choices leave out streams and
+/// operations of adapters, which have no matching in virtual time and may take half of the time of messages.
+const MOST_SHORT: f64 = 2.2;
 
-/// Compares choices for operations with one payload, and for operations between a root and all other ranks, short and long.
+/// The same for a payload of at least [`LONG`] bytes.
+const MOST_LONG: f64 = 1.5;
+const LONG: usize = 64 << 10;
+
+/// Returns the calls to compare. Simulations of more ranks take longer, so these ranks have fewer calls.
+fn calls() -> impl Iterator<Item = TimedCall> {
+    use CollectiveKind::*;
+    let all = [Bcast, Reduce, Allreduce, Gather, Scatter, Allgather, Alltoall, ReduceScatter, Scan];
+    let of = |ranks: usize, operations: &[CollectiveKind], sizes: &[usize]| {
+        let call = |operation, bytes: usize| {
+            // All blocks of a reduction with a scattered result have the same length.
+            let unit = if operation == ReduceScatter { ELEMENT * ranks } else { ELEMENT };
+            TimedCall { ranks, operation, bytes: bytes.next_multiple_of(unit) }
+        };
+        let calls = operations.iter().flat_map(|&o| sizes.iter().map(move |&bytes| (o, bytes)));
+        calls.map(|(operation, bytes)| call(operation, bytes)).collect::<Vec<_>>()
+    };
+    let few = of(24, &all, &[8, 64 << 10, 2 << 20]);
+    let some = of(64, &all[..5], &[8, 64 << 10]);
+    let many = of(192, &[Gather, Scatter], &[64 << 10, 2 << 20]);
+    few.into_iter().chain(of(24, &[Barrier], &[0])).chain(some).chain(many)
+}
+
+/// Compares choices for short and long payloads, for operations with one payload, between a root and all other ranks, and between all
+/// ranks.
 #[test]
 fn choices_on_a_large_node_are_near_the_fastest() {
-    use CollectiveKind::{Allreduce, Bcast, Gather, Reduce, Scatter};
     let machine = Rc::new(Machine::load("epyc9654").expect("a machine"));
-    for operation in [Bcast, Reduce, Allreduce, Gather, Scatter] {
-        let one_payload = matches!(operation, Bcast | Reduce | Allreduce);
-        let long = one_payload.then_some((64, 1 << 20));
-        for (ranks, bytes) in [(24, 8), (24, 64 << 10), (64, 64 << 10)].into_iter().chain(long) {
-            let call = TimedCall { ranks, operation, bytes };
-            let chosen = time(&machine, call, None).expect("an algorithm serves every call");
-            let is_able = |a: &&Algorithm| !matches!(a.carrier, Carrier::Immediates);
-            let all = operation.algorithms().filter(is_able);
-            let all = all.filter_map(|a| time(&machine, call, Some(a)));
-            let fastest = all.min_by(|a, b| a.simulated.total_cmp(&b.simulated));
-            let fastest = fastest.expect("an algorithm serves every call");
-            println!("{call:?}: {chosen}, fastest {fastest}");
-            let regret = chosen.simulated / fastest.simulated;
-            assert!(regret <= MOST, "{call:?}: {chosen}, fastest {fastest}");
+    let mut worst = Vec::new();
+    for call in calls() {
+        let chosen = time(&machine, call, None).expect("an algorithm serves every call");
+        let is_able = |a: &&Algorithm| !matches!(a.carrier, Carrier::Immediates);
+        let all = call.operation.algorithms().filter(is_able);
+        let all = all.filter_map(|a| time(&machine, call, Some(a)));
+        let fastest = all.min_by(|a, b| a.simulated.total_cmp(&b.simulated));
+        let fastest = fastest.expect("an algorithm serves every call");
+        let regret = chosen.simulated / fastest.simulated;
+        println!("{call:?}: {chosen}, fastest {fastest}, {regret:.2} times as long");
+        let most = if call.bytes < LONG { MOST_SHORT } else { MOST_LONG };
+        if regret > most {
+            worst.push(format!("{call:?}: {chosen}, fastest {fastest}"));
         }
+    }
+    assert!(worst.is_empty(), "these choices take too long: {worst:#?}");
+}
+
+/// Ranks of a simulated node know before their first call if they reach each other's memory: it is a property of the machine. Where
+/// they do not, payloads come in messages.
+#[test]
+fn a_simulated_node_says_if_memory_is_read_in_place() {
+    let operation = CollectiveKind::Allreduce;
+    let by_name = |name| operation.algorithms().find(|a| a.name == name).expect("an algorithm");
+    for in_place in [true, false] {
+        let mut machine = Machine::load("epyc9654").expect("a machine");
+        machine.local.in_place = in_place;
+        let call = TimedCall { ranks: 24, operation, bytes: 64 << 10 };
+        let served = |name| time(&Rc::new(machine.clone()), call, Some(by_name(name))).is_some();
+        assert_eq!((served("SHM-READ"), served("MPI-RING")), (in_place, true));
     }
 }

@@ -46,6 +46,7 @@ pub fn site(ranks: usize) -> RankPlacement {
         same_arithmetic: true,
         atomics: true,
         levels: LevelSteps::UNKNOWN,
+        in_place: None,
         near: Near { direct: Some(reads), distance: CacheDistance::Shared, each },
     }
 }

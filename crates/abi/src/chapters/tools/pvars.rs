@@ -340,7 +340,7 @@ fn copy_costs(all: &mut Vec<Gauge>) {
     }
     let costs: [fn(&Engine) -> u64; CopyModel::FIELDS.len()] = costs!(
         0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16
-        17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33 34 35
     );
     for (field, cost) in CopyModel::FIELDS.iter().zip(costs) {
         let unit = if field.unit == Unit::Time { "picoseconds" } else { field.unit.name() };
