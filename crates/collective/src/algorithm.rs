@@ -2,6 +2,7 @@
 
 mod method;
 
+pub use crate::carrier::Carrier;
 use crate::costs::{CallCosts, CostFunction};
 use crate::operation::CollectiveKind;
 use crate::selection_key::SelectionKey;
@@ -9,27 +10,6 @@ pub use method::Method;
 use std::fmt;
 use weft_fabric::CopyModel;
 use weft_fabric::arithmetic::in_usual_arithmetic;
-
-/// Carrier of an algorithm's data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Carrier {
-    /// MPI point-to-point messages.
-    Messages,
-    /// The component's own streams of segments (CollGM).
-    Streams,
-    /// RDMA writes into slots, and multicast (Kini).
-    Writes,
-    /// RDMA writes with immediate into slots, and multicast.
-    Immediates,
-    /// Atomic operations of the adapters, and RDMA writes.
-    Atomics,
-    /// RDMA reads of memory that all ranks expose to each other.
-    Reads,
-    /// Memory that the ranks share.
-    Memory,
-    /// Any carrier. Each level of a composition chooses its carrier.
-    Hierarchy,
-}
 
 /// A number that may follow an algorithm's name: `RGM:7`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,9 +81,6 @@ pub enum Requirement {
 
 /// Default radix of algorithms that have a radix.
 pub const DEFAULT_RADIX: usize = 4;
-
-/// Default length of a segment in bytes.
-pub const DEFAULT_SEGMENT: usize = 64 << 10;
 
 /// Default number of messages or reads that are under way at once.
 pub const DEFAULT_AT_ONCE: usize = 16;

@@ -11,12 +11,10 @@
 //! algorithms, so they exclude the costs that all algorithms have in common (the call and its checks).
 
 mod messages;
-mod pipelines;
+pub mod pipelines;
 mod trees;
 
-pub use pipelines::{PipelineTime, SegmentCount};
-
-use crate::algorithm::Carrier;
+use crate::carrier::Carrier;
 use crate::level_steps::LevelSteps;
 use crate::selection_key::SelectionKey;
 use weft_fabric::arithmetic::in_usual_arithmetic;
@@ -371,7 +369,7 @@ impl<'m> CallCosts<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::Carrier;
+    use crate::carrier::Carrier;
     use crate::catalog::ALGORITHMS;
     use crate::selection_key::{Near, RankPlacement};
 

@@ -40,6 +40,7 @@ pub mod barrier;
 pub mod bcast;
 pub mod blocks;
 pub mod bounce;
+mod carrier;
 pub mod catalog;
 pub mod circulant;
 mod comm_view;

@@ -10,7 +10,8 @@
 //! takes as long as all messages of the busiest rank. Chosen for long payloads of ranks in several caches.
 
 use super::allreduce_gather_broadcast::gather_broadcast;
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::level_tree::{GroupShape, LevelNodes};
 use crate::segment_copies::SegmentCopies;
 use crate::segment_sums::{SegmentSums, whole_elements};

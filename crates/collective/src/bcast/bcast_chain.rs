@@ -7,7 +7,8 @@
 //! receives the data once. Chosen for large data and few ranks.
 
 use super::bcast_segments;
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 

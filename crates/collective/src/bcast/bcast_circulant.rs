@@ -9,7 +9,8 @@
 //! rank sends as little data as in a pipeline.
 
 use crate::circulant::Circulant;
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::{CommView, segments::piece};
 use weft_fabric::{Fabric, Fault, Sge};
 

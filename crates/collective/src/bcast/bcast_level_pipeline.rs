@@ -10,7 +10,8 @@
 
 use super::bcast_binomial::binomial;
 use crate::CommView;
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::level_tree::{GroupShape, LevelNodes};
 use crate::segment_copies::SegmentCopies;
 use weft_fabric::{Fabric, Fault, Sge};

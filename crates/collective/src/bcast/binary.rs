@@ -8,7 +8,8 @@
 //! binomial tree and the pipeline: for data of several segments, and too many ranks for a chain.
 
 use super::bcast_segments;
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::{CommView, trees};
 use weft_fabric::{Fabric, Fault, Sge};
 

@@ -10,7 +10,8 @@
 //! segments.
 
 use super::bcast_segments::{self, segments};
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::trees::{self, TreeHalf};
 use crate::{CommView, rank};
 use weft_fabric::{Fabric, Fault, Sge};

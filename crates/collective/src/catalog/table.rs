@@ -1,12 +1,13 @@
 //! The list of algorithms. Within an operation, algorithms that were published together are listed together.
 
 use crate::algorithm::{
-    Algorithm, AlgorithmParameter, Carrier, DEFAULT_AT_ONCE, DEFAULT_RADIX, DEFAULT_SEGMENT,
-    Method, Only, Requirement,
+    Algorithm, AlgorithmParameter, Carrier, DEFAULT_AT_ONCE, DEFAULT_RADIX, Method, Only,
+    Requirement,
 };
 use crate::area::PAIR_MOST;
 use crate::bounce::{BUFFER, UNIT_MOST};
 use crate::costs::CostFunction;
+use crate::costs::pipelines::DEFAULT_SEGMENT;
 use crate::operation::CollectiveKind;
 use crate::{CENTRAL_MOST, SLOT, leader_lines, slots};
 use Carrier::{Atomics, Immediates, Memory, Messages, Reads, Streams, Writes};

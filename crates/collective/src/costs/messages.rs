@@ -9,7 +9,7 @@
 //! ```
 
 use super::{CallCosts, LinkWaits};
-use crate::algorithm::Carrier;
+use crate::carrier::Carrier;
 use weft_fabric::copies::LINE;
 use weft_p2p::ProtocolLimits;
 use weft_p2p::stream::StreamSizes;

@@ -1,7 +1,9 @@
 //! Costs of pipelines: payloads in segments, along chains, binary trees and the levels of a node.
 
 use super::CallCosts;
-use crate::algorithm::DEFAULT_SEGMENT;
+
+/// Default length of a segment in bytes.
+pub const DEFAULT_SEGMENT: usize = 64 << 10;
 
 /// A payload in segments of the default length.
 pub struct SegmentCount {

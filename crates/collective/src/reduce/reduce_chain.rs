@@ -7,7 +7,8 @@
 //! last to the first, for any root. Cost: N - 2 + S rounds of one of S segments, one more for another root. Chosen for large data
 //! and few ranks.
 
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::segments::part;
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops};
 use weft_fabric::{Fabric, Fault};

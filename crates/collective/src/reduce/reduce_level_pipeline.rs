@@ -9,7 +9,8 @@
 //! Operands are combined in the order of ranks, if groups have consecutive ranks. Rank 0 gets the sums, and passes them to the root.
 
 use super::reduce_binomial::binomial;
-use crate::costs::{CallCosts, SegmentCount};
+use crate::costs::CallCosts;
+use crate::costs::pipelines::SegmentCount;
 use crate::level_tree::{GroupShape, LevelNodes};
 use crate::segment_sums::{SegmentSums, whole_elements};
 use crate::segments::{overlap, piece};

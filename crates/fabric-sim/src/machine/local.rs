@@ -59,6 +59,7 @@ mod tests {
             transfers: transfers.iter().map(measured).collect(),
             bandwidth: Rate::from_mb_per_s(1000.0),
             shared: true,
+            in_place: true,
         }
     }
 
