@@ -198,6 +198,11 @@ pub fn run(args: &TestArgs) -> Result<(), String> {
     let mut results = StageResults::default();
     let mut waiting = (!later.is_empty()).then_some(later);
     let (mut background, start) = (None, Instant::now());
+    // Only the build is selected besides: nothing waits, so there is no background.
+    let mut stages = stages;
+    if stages == [Stage::Build] {
+        stages.extend(waiting.take().into_iter().flatten());
+    }
     for (i, &stage) in stages.iter().enumerate() {
         if stage != Stage::Build
             && let Some(stages) = waiting.take()

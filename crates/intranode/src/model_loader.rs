@@ -82,10 +82,15 @@ impl LoadedModel {
     }
 
     fn of(measured: MeasuredModel, origin: ModelOrigin) -> LoadedModel {
-        let generic = measured.absent.union(&measured.late).cloned().collect();
+        let mut generic: BTreeSet<String> =
+            measured.absent.union(&measured.late).cloned().collect();
+        generic.extend(NOT_MEASURED.map(str::to_owned));
         LoadedModel { model: measured.model, origin, generic }
     }
 }
+
+/// Fields that no measurement has. Machine files give them.
+const NOT_MEASURED: [&str; 3] = ["message", "cache_link", "socket_link"];
 
 const ASKED: &str = "asked for";
 const WATCHED: &str =
@@ -226,6 +231,11 @@ mod tests {
     }
 
     #[test]
+    fn fields_that_no_measurement_has_are_fields() {
+        assert!(NOT_MEASURED.iter().all(|name| CopyModel::field(name).is_some()));
+    }
+
+    #[test]
     fn measured_once_and_kept_then() {
         let directory = tempfile::tempdir().unwrap();
         let place = directory.path().join("weft/copies-x.toml");
@@ -239,6 +249,7 @@ mod tests {
         let first = find(false, true);
         assert_eq!(first.origin, ModelOrigin::Measured(Some(place.clone())));
         assert!(first.generic.len() < CopyModel::FIELDS.len());
+        assert!(NOT_MEASURED.iter().all(|&name| first.generic.contains(name)), "{first:?}");
         let second = find(false, false);
         assert!(matches!(&second.origin, ModelOrigin::Kept(at, _) if *at == place), "{second:?}");
         assert_eq!(second.model, crate::CostTable::of(&first.model).model());

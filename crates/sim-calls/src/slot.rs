@@ -4,7 +4,7 @@ use crate::system_clock::steady_time;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 use std::sync::{Once, OnceLock};
 use weft_fabric_sim_client::{RankSlot, SIMULATION_VARIABLE, SlotsFile};
 
@@ -32,15 +32,22 @@ pub fn compute_factor() -> f64 {
     file.map_or(0.0, |file| f64::from_bits(file.header().compute_factor))
 }
 
+/// True in a process that was forked from a rank.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// Notes in a forked child that the process is no rank.
+extern "C" fn note_fork() {
+    FORKED.store(true, Relaxed);
+}
+
 /// Returns the slot of this process, once the process has joined the job.
 pub fn own_slot() -> Option<&'static RankSlot> {
     static OWN: AtomicPtr<RankSlot> = AtomicPtr::new(std::ptr::null_mut());
-    static OWNER: AtomicU64 = AtomicU64::new(0);
     let found = OWN.load(Acquire);
     // SAFETY: the pointer leads into the mapped file, which is never unmapped.
     if let Some(slot) = unsafe { found.as_ref() } {
-        // A forked child is no rank.
-        return (OWNER.load(Relaxed) == u64::from(std::process::id())).then_some(slot);
+        // A forked child is no rank. Its system call getpid would take longer than all else in this function.
+        return (!FORKED.load(Relaxed)).then_some(slot);
     }
     let file = FILE.get_or_init(|| SlotsFile::open(&directory()?.join("ranks")).ok()).as_ref()?;
     let pid = std::process::id();
@@ -48,7 +55,10 @@ pub fn own_slot() -> Option<&'static RankSlot> {
     let slot = file.slot(rank);
     RANK.store(rank, Relaxed);
     RANKS.store(file.ranks(), Relaxed);
-    OWNER.store(u64::from(pid), Relaxed);
+    // SAFETY: the handler is a function of this library, which is never unloaded, and only stores to an atomic.
+    if unsafe { libc::pthread_atfork(None, None, Some(note_fork)) } != 0 {
+        return None;
+    }
     OWN.store(std::ptr::from_ref(slot).cast_mut(), std::sync::atomic::Ordering::Release);
     Some(slot)
 }

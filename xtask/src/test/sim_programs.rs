@@ -62,6 +62,9 @@ impl<'a> SimRun<'a> {
         if output.status.code() != Some(code) {
             return Err(format!("{who}: {}, expected code {code}\n{all}", output.status));
         }
+        if all.contains("WRONG TIMES") {
+            return Err(format!("{who}: work was charged that a rank did not do\n{all}"));
+        }
         match says.iter().find(|text| !all.contains(text.as_str())) {
             Some(text) => Err(format!("{who} does not print '{text}':\n{all}")),
             None => Ok(all),
@@ -271,6 +274,13 @@ fn fitted(prefix: &Path) -> Result<(), String> {
         println!("     {bytes} bytes: {simulated} us, measured {message} us");
         differences.push((simulated / message - 1.0).abs());
     }
+    if differences.iter().any(|difference| !difference.is_finite()) {
+        return Err("a message on the fitted machine has no time".to_owned());
+    }
+    // The message of 8 bytes is the first, and no other message decides its time.
+    if differences[0] > 0.1 {
+        return Err(format!("a message of 8 bytes is {} off its measured time", differences[0]));
+    }
     differences.sort_by(f64::total_cmp);
     // Noise may make a longer message quicker than a shorter one, which no machine file can meet.
     let median = differences[differences.len() / 2];
@@ -339,10 +349,11 @@ fn few_turns(prefix: &Path) -> Result<(), String> {
     };
     let (steps, few, many) = (20, turns("10")?, turns("30")?);
     let most = RANKS as u64 * steps * 5 / 4;
-    if many - few > most {
-        return Err(format!("heat: {} turns in {steps} steps, more than {most}", many - few));
+    let turns = many.saturating_sub(few);
+    if !(RANKS as u64..=most).contains(&turns) {
+        return Err(format!("heat: {turns} turns in {steps} steps, not {RANKS} to {most}"));
     }
-    println!("ok   heat: {} turns in {steps} steps of {RANKS} ranks", many - few);
+    println!("ok   heat: {turns} turns in {steps} steps of {RANKS} ranks");
     Ok(())
 }
 

@@ -48,10 +48,13 @@ pub(crate) async fn level_pipeline<F: Fabric>(
     let (mut all, mut summed) = (Ok(()), 0);
     // Sends to the parent, from the segment `freed` on.
     let (mut sends, mut freed) = (VecDeque::new(), 0);
+    // After a fault all waits end at once. The operation goes on with them, because receives are under way.
+    let mut has_failed = false;
     while summed < count || !down.is_over() || !sends.is_empty() {
         let mut waits = Vec::new();
         let mut may_go = |requests: &[RequestId]| {
-            let late = requests.iter().copied().filter(|&id| !link.endpoint.is_over(id));
+            let late =
+                requests.iter().copied().filter(|&id| !has_failed && !link.endpoint.is_over(id));
             let before = waits.len();
             waits.extend(late.map(|id| link.endpoint.wait_of(id)));
             waits.len() == before
@@ -81,7 +84,9 @@ pub(crate) async fn level_pipeline<F: Fabric>(
             summed += 1;
         }
         if !(goes_up || goes_down || is_sent) {
-            link.endpoint.until_any(&waits).await?;
+            let ended = link.endpoint.until_any(&waits).await;
+            has_failed = ended.is_err();
+            all = all.and(ended.map(drop));
         }
     }
     sums.outcome.and(all).and(down.end().await)

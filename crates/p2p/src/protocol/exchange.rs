@@ -15,8 +15,8 @@
 //!   has received before it sends, the other end waits for it, and copies can overlap.
 //! - Where threads take turns on a processor, an end that waits cannot copy. Each message back, also in a ping-pong, then spares the
 //!   turn in which the sender learns of the end. So offers in both directions are an exchange, whether they cross or not.
-//! - A payload that its receiver does not want for long can make a ping-pong with another process look as an exchange. This only
-//!   affects costs. Messages to the own process do not count.
+//! - Only messages between two processes of a node are observed. But an own offer that is under way may be of any process, also of the
+//!   own one: a payload that its receiver does not want for long can make a ping-pong look as an exchange. This only affects costs.
 //! - Payloads of an exchange may go eagerly, and eager messages are not observed when they arrive. So what was observed holds for a few
 //!   long messages only ([`ONE_WAY`]), and is then observed anew.
 //! - The state changes with long messages only. A message that is short enough to be sent eagerly whatever the pattern does not look at

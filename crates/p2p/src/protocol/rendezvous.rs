@@ -12,7 +12,8 @@ use super::operations::Operations;
 use super::rendezvous_staged::Staged;
 use super::transfers::Transfers;
 use super::{
-    MessageProtocol, SendStart, eager, rendezvous_pieces, rendezvous_read, rendezvous_write,
+    Locality, MessageProtocol, SendStart, eager, rendezvous_pieces, rendezvous_read,
+    rendezvous_write,
 };
 use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::limits::{ProtocolLimits, Rendezvous};
@@ -87,7 +88,7 @@ impl RendezvousFlights {
     ) -> Option<RequestId> {
         let &OutgoingMessage { to, buffer, pattern, .. } = message;
         let choices = operations.peers.choices(transport, to.peer);
-        if to.peer != transport.fabric.rank() {
+        if choices.path().place == Locality::SameNode {
             self.exchange.note_sent(matching.arrived.len());
         }
         let pattern = self.exchange.pattern(pattern, choices.path());
@@ -201,7 +202,8 @@ impl RendezvousFlights {
             return Err("length of a payload");
         }
         let remote = RemoteAddr::from_words(at);
-        if peer != transport.fabric.rank() {
+        let is_of_node = is_of_node(transport, operations, peer);
+        if is_of_node {
             self.exchange.note_arrived(self.own_offers(operations));
         }
         if matching.is_void(transport, peer, &e, &mut operations.fault) {
@@ -216,7 +218,7 @@ impl RendezvousFlights {
             self.fetch(transport, operations, index, offer);
             return Ok(());
         }
-        if peer != transport.fabric.rank() {
+        if is_of_node {
             self.exchange.note_unmatched();
         }
         let body = EnvelopeBody::There(remote);
@@ -246,7 +248,7 @@ impl RendezvousFlights {
         slot.tag = m.tag;
         match m.body {
             Some(EnvelopeBody::There(remote)) => {
-                if m.peer != transport.fabric.rank() {
+                if is_of_node(transport, operations, m.peer) {
                     self.exchange.note_matched();
                 }
                 let offer = PayloadOffer { peer: m.peer, len: m.len, remote, request: m.request };
@@ -326,4 +328,13 @@ impl RendezvousFlights {
         }
         rendezvous_read::read(transport, operations, &mut self.transfers, receive)
     }
+}
+
+/// Returns true if the peer is another process of this node.
+fn is_of_node<F: Fabric>(
+    transport: &Transport<F>,
+    operations: &mut Operations,
+    peer: usize,
+) -> bool {
+    operations.peers.choices(transport, peer).path().place == Locality::SameNode
 }

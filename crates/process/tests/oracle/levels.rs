@@ -124,7 +124,8 @@ fn ranks_of_large_nodes_choose_levels_by_themselves() {
     for choice in ["barrier LEVEL", "allgather LEVEL", "allreduce LEVEL"] {
         assert!(served.iter().any(|name| name.starts_with(choice)), "{choice}: {served:?}");
     }
-    // The choice for a short payload between a root and all other ranks is a tree of messages, which takes no longer.
+    // The choice for a short payload between a root and all other ranks is a tree of messages. The tree of a broadcast takes up to 5 % longer than
+    // the levels, because the predicted times do not know which flights of messages overlap.
     let machine = machine("epyc9654");
     for operation in [Bcast, Reduce] {
         let time =

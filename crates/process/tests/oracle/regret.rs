@@ -112,7 +112,7 @@ fn calls() -> impl Iterator<Item = TimedCall> {
         calls.map(|(operation, bytes)| call(operation, bytes)).collect::<Vec<_>>()
     };
     let few = of(24, &all, &[8, 64 << 10, 2 << 20]);
-    let some = of(64, &all[..5], &[8, 64 << 10]);
+    let some = of(64, &all[..5], &[8, 64 << 10]).into_iter().chain(of(64, &all[..3], &[1 << 20]));
     let many = of(192, &[Gather, Scatter], &[64 << 10, 2 << 20]);
     few.into_iter().chain(of(24, &[Barrier], &[0])).chain(some).chain(many)
 }

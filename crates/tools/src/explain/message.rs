@@ -24,7 +24,7 @@ pub struct MessageArgs {
     peer: usize,
     /// Other communication of the two ends of a message.
     #[arg(long, value_parser = pattern, default_value = "plain",
-          long_help = "What the two ends of a message do besides: plain, synchronous, one-to-many, many-to-one, forwarded, exchange")]
+          long_help = "Other communication of the two ends of a message: plain, synchronous, one-to-many, many-to-one, forwarded, exchange")]
     pattern: TransferPattern,
     /// Number of threads of each rank that send and receive.
     #[arg(long, value_name = "N", default_value_t = 1)]

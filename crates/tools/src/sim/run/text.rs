@@ -23,6 +23,12 @@ pub fn text(report: &RunReport) -> String {
         share(report.mpi_us),
         share(report.waiting_us)
     );
+    if report.wrong_turns > 0 {
+        text += &format!(
+            "WRONG TIMES: in {} turns a rank did not do the work that was charged for its wait; please report this\n",
+            report.wrong_turns
+        );
+    }
     for part in [functions, rank_table, traffic, sizes, waits, path] {
         text += &part(report);
     }
