@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COSTS = 33, LONG = 1000 };
+enum { COSTS = 36, LONG = 1000 };
 
 /* From here on process_vm_readv and process_vm_writev are refused, to children, too. */
 static void forbid(void)
