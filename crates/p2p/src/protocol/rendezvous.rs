@@ -12,8 +12,7 @@ use super::operations::Operations;
 use super::rendezvous_staged::Staged;
 use super::transfers::Transfers;
 use super::{
-    Locality, MessageProtocol, SendStart, eager, rendezvous_pieces, rendezvous_read,
-    rendezvous_write,
+    MessageProtocol, SendStart, eager, rendezvous_pieces, rendezvous_read, rendezvous_write,
 };
 use crate::envelope::{Envelope, MessageKind, PeerMessage, ShortWords};
 use crate::limits::{ProtocolLimits, Rendezvous};
@@ -87,8 +86,9 @@ impl RendezvousFlights {
         message: &OutgoingMessage,
     ) -> Option<RequestId> {
         let &OutgoingMessage { to, buffer, pattern, .. } = message;
+        let is_of_node = is_of_node(transport, operations, to.peer);
         let choices = operations.peers.choices(transport, to.peer);
-        if choices.path().place == Locality::SameNode {
+        if is_of_node {
             self.exchange.note_sent(matching.arrived.len());
         }
         let pattern = self.exchange.pattern(pattern, choices.path());
@@ -330,11 +330,11 @@ impl RendezvousFlights {
     }
 }
 
-/// Returns true if the peer is another process of this node.
+/// Returns true if the peer is another process of this node. Makes no table of choices.
 fn is_of_node<F: Fabric>(
     transport: &Transport<F>,
     operations: &mut Operations,
     peer: usize,
 ) -> bool {
-    operations.peers.choices(transport, peer).path().place == Locality::SameNode
+    peer != transport.fabric.rank() && operations.peers.of(transport, peer).near
 }
