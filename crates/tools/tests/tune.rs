@@ -117,7 +117,7 @@ fn the_levels_of_a_large_node_are_explained() {
     }
     let text = explain(&["allreduce", "-n", "192", "--bytes", "65536"]);
     assert!(text.contains("algorithm  LEVEL-SLICES") && text.contains("by slice"), "{text}");
-    let text = explain(&["reduce", "-n", "192", "--bytes", "64"]);
+    let text = explain(&["reduce", "-n", "192", "--bytes", "64", "--algorithm", "LEVELS"]);
     assert!(text.contains("from a leader to the root"), "{text}");
     let text = explain(&["allreduce", "-n", "8", "--bytes", "64", "--algorithm", "LEVELS"]);
     assert!(text.contains("refused    LEVELS"), "{text}");
