@@ -100,7 +100,7 @@ fn measured_once(jobs: &Jobs, tally: &mut Tally) -> Result<(), String> {
     let kept = jobs.kept()?;
     let late = !kept.contains("late = []");
     let second = jobs.run(&mut jobs.command(&[], &[]))?;
-    check(first.len() == 33, "33 numbers", &first)?;
+    check(first.len() == 36, "36 numbers", &first)?;
     // On a busy machine some measurements may be missing, and then the second job measures again.
     check(late || jobs.kept()? == kept, "a model was kept and measured again", &kept)?;
     let near = |a: u64, b: u64| a.abs_diff(b) <= a / 500 + 1;
