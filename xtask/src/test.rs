@@ -60,7 +60,7 @@ use file_soak::FileParts;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
 use results::{StageFailure, StageResults, StageTime};
-use stage::{QUICK, REST, Stage};
+use stage::{QUICK, REST, Stage, StagePlan};
 use std::path::PathBuf;
 use std::time::Instant;
 use tally::{Tally, cargo};
@@ -191,22 +191,12 @@ fn processor_seconds() -> f64 {
 /// and again at the end. If the build fails, no other stage runs.
 pub fn run(args: &TestArgs) -> Result<(), String> {
     disk::check(&crate::root())?;
-    let (only_compute, others): (Vec<_>, Vec<_>) =
-        args.stages().into_iter().partition(|stage| stage.only_computes());
-    let (stages, later) =
-        if others.is_empty() { (only_compute, Vec::new()) } else { (others, only_compute) };
+    let StagePlan { foreground: stages, background: mut later } = StagePlan::of(args.stages());
     let mut results = StageResults::default();
-    let mut waiting = (!later.is_empty()).then_some(later);
     let (mut background, start) = (None, Instant::now());
-    // Only the build is selected besides: nothing waits, so there is no background.
-    let mut stages = stages;
-    if stages == [Stage::Build] {
-        stages.extend(waiting.take().into_iter().flatten());
-    }
     for (i, &stage) in stages.iter().enumerate() {
-        if stage != Stage::Build
-            && let Some(stages) = waiting.take()
-        {
+        if stage != Stage::Build && !later.is_empty() {
+            let stages = std::mem::take(&mut later);
             background = Some(BackgroundStages::start(stages, &crate::root().join("target"))?);
         }
         let (n, count, so_far) = (i + 1, stages.len(), start.elapsed().as_secs());

@@ -1,9 +1,11 @@
 //! Waits that a process in virtual time announces before it sleeps, so that the simulation need not run the process for each arrival.
 //!
-//! An arrival is quiet if all that the process does about it is work that takes simulated time: it posts nothing, and its wait goes on.
-//! The simulation lets the time of this work pass without running the process. Later it shows all arrivals to the process, which then
-//! handles them without time. An announcement may be missing, and may call fewer arrivals quiet than are. It must never call an
-//! arrival quiet that is not.
+//! An arrival is quiet if the process only copies and matches the message: the process posts nothing, and its wait goes on. The
+//! simulation lets the time of this work pass without running the process. Later the simulation shows all arrivals to the process, and the
+//! process handles them in no further time.
+//!
+//! An announcement may be missing, and a quiet arrival need not be announced as quiet. But if the process would post something, or end
+//! its wait, the arrival must not be announced as quiet.
 
 use crate::{Counter, Head};
 

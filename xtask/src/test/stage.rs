@@ -148,6 +148,26 @@ impl Stage {
     }
 }
 
+/// The stages of a run.
+#[derive(Debug, PartialEq)]
+pub struct StagePlan {
+    /// Stages that run one after the other.
+    pub foreground: Vec<Stage>,
+    /// Stages that run in the background, from the first stage after the build on.
+    pub background: Vec<Stage>,
+}
+
+impl StagePlan {
+    /// Puts stages that only compute into the background if there are stages that also wait. The build does not wait.
+    pub fn of(stages: Vec<Stage>) -> StagePlan {
+        if stages.iter().all(|&stage| stage.only_computes() || stage == Stage::Build) {
+            return StagePlan { foreground: stages, background: Vec::new() };
+        }
+        let (background, foreground) = stages.into_iter().partition(|stage| stage.only_computes());
+        StagePlan { foreground, background }
+    }
+}
+
 /// Returns true if a program belongs to the stage Simulator.
 fn is_simulated(program: &programs::TestProgram) -> bool {
     SIMULATOR.contains(&program.package.as_str())
@@ -183,5 +203,18 @@ mod tests {
         for stage in Stage::value_variants() {
             assert_ne!(QUICK.contains(stage), REST.contains(stage), "{stage:?}");
         }
+    }
+
+    #[test]
+    fn no_selected_stage_is_left_out() {
+        use Stage::{Build, Lint, Loom, Verbs};
+        let plan = |stages: &[Stage]| StagePlan::of(stages.to_vec());
+        let of = |foreground: &[Stage], background: &[Stage]| StagePlan {
+            foreground: foreground.to_vec(),
+            background: background.to_vec(),
+        };
+        assert_eq!(plan(&[Build, Lint]), of(&[Build, Lint], &[]));
+        assert_eq!(plan(&[Lint, Loom]), of(&[Lint, Loom], &[]));
+        assert_eq!(plan(&[Build, Lint, Verbs, Loom]), of(&[Build, Verbs], &[Lint, Loom]));
     }
 }

@@ -90,8 +90,8 @@ fn time(
     Some(CallTime { choice, simulated: time as f64 / 1e6, predicted })
 }
 
-/// Maximum of the time of the chosen algorithm, in times of the fastest algorithm, for a short payload. Choices leave out streams and
-/// operations of adapters, which have no matching in virtual time and may take half of the time of messages.
+/// Maximum ratio of the time of the chosen algorithm to the time of the fastest algorithm, for a short payload. The library does not
+/// choose streams and operations of adapters by itself. They have no matching in virtual time, and may take half of the time of messages.
 const MOST_SHORT: f64 = 2.2;
 
 /// The same for a payload of at least [`LONG`] bytes.

@@ -53,45 +53,26 @@ fn simulated(machine: &Rc<Machine>, bytes: usize) -> Result<f64, SimFailure> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{FittedFigures, rank::NetworkFigures};
     use super::*;
+    use weft_fabric::CopyModel;
 
     #[test]
     fn simulated_messages_take_as_long_as_measured() {
-        let text = |times: &TransferTimes| {
-            let list = LENGTHS.iter().zip(times).take(times.len() - 1);
-            let list = list.map(|(bytes, time)| format!("{{ bytes = {bytes}, time = {time} }},"));
-            format!(
-                r#"
-name = "host"
-about = "a host of two ranks"
-nodes = 1
-ranks_per_node = 2
-[host]
-copy = 40000
-reduce = 30000
-call = 0.02
-[[rail]]
-bandwidth = 1000
-mtu = 1500
-write = {{ overhead = 1, latency = 1 }}
-second = {{ overhead = 0, latency = 0 }}
-read = {{ overhead = 1, latency = 1 }}
-atomic = {{ overhead = 1, latency = 1 }}
-send = {{ overhead = 1, latency = 1 }}
-receive = {{ matching = 0.03 }}
-[local]
-overhead = 0.03
-latency = 0.06
-shared = true
-bandwidth = 10053
-transfers = [{}]
-"#,
-                list.collect::<String>()
-            )
+        let figures = NetworkFigures {
+            short: 0.18,
+            send: 0.03,
+            receive: 0.03,
+            copy: 40_000.0,
+            reduce: 30_000.0,
+            messages: [0.3, 0.4, 1.2, 3.5, 9.0, 20.0, 61.0, 400.0],
+            ..NetworkFigures::default()
         };
-        let measured = [0.3, 0.4, 1.2, 3.5, 9.0, 20.0, 61.0, 400.0];
-        let times = fitted(&measured, text).unwrap();
-        let machine = Rc::new(Machine::parse("host", &text(&times)).unwrap());
+        let file =
+            FittedFigures { near: &figures, far: None, model: &CopyModel::GENERIC, processors: 2 };
+        let measured = figures.messages;
+        let times = fitted(&measured, |times| file.file("host", times)).unwrap();
+        let machine = Rc::new(Machine::parse("host", &file.file("host", &times)).unwrap());
         for (measured, bytes) in measured.iter().zip(LENGTHS) {
             let simulated = simulated(&machine, bytes).unwrap();
             assert!((simulated / measured - 1.0).abs() < 0.01, "{bytes}: {simulated}, {measured}");
