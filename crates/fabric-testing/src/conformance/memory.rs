@@ -55,13 +55,51 @@ pub fn flags_come_after_their_data(rank: &ConformanceRank) {
             assert_eq!(rank.fabric.counters().value(flag.local), round);
             let mut got = vec![0; len];
             region.local.read(&mut got);
-            assert!(got == pattern(round, len), "round {round} of {len} bytes: flag before data");
+            let (wanted, before) = (pattern(round, len), pattern(round - 1, len));
+            assert!(
+                got == wanted,
+                "round {round}: flag before data, {}",
+                Difference::new(&got, &wanted, &before)
+            );
             // The neighbour may write again only after this rank has looked.
             rank.give(from, Head([round, 0, 0]), &mut []);
             assert_eq!(rank.take_bytes(Some(to)).1.0[0], round);
         }
         rank.barrier();
         rank.fabric.withdraw(region);
+    }
+}
+
+/// The bytes in which received data differ from the expected data, for the message of a failed test.
+struct Difference {
+    len: usize,
+    /// Number of bytes that differ, and the range from the first such byte to the last.
+    count: usize,
+    range: std::ops::Range<usize>,
+    /// Number of the differing bytes that are those of the previous write, which the new write should have replaced.
+    previous: usize,
+}
+
+impl Difference {
+    fn new(got: &[u8], wanted: &[u8], before: &[u8]) -> Difference {
+        let differs = |&at: &usize| got[at] != wanted[at];
+        let all: Vec<usize> = (0..got.len()).filter(differs).collect();
+        Difference {
+            len: got.len(),
+            count: all.len(),
+            range: all.first().copied().unwrap_or(0)..all.last().map_or(0, |last| last + 1),
+            previous: all.iter().filter(|&&at| got[at] == before[at]).count(),
+        }
+    }
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Difference { len, count, range, previous } = self;
+        write!(
+            f,
+            "{count} of {len} bytes are wrong, all in {range:?}, {previous} as in the round before"
+        )
     }
 }
 
