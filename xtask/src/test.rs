@@ -125,7 +125,7 @@ pub struct SoakArgs {
     /// glibc 2.28, built from the start. The tests take a quarter of an hour.
     #[arg(long)]
     packages: bool,
-    /// Run only mpi4py's tests on four hosts made of network namespaces: two minutes.
+    /// Run only mpi4py's tests on four hosts made of network namespaces, and tests of libfabric's `udp;ofi_rxd`: two minutes.
     #[arg(long)]
     network: bool,
     /// Run only tests of parallel files, or one part of these tests. Virtual machines run power cuts, quotas, mpi4py's tests on

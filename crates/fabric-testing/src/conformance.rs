@@ -35,12 +35,13 @@ pub use waiting::{
 pub type Maker<F> = Box<dyn FnOnce() -> F + Send>;
 
 /// Makes tests of all checks, or of the named checks. The argument makes the [`Maker`]s of one world. It may return `None` if this
-/// machine has nothing to test, and must have printed a notice then.
+/// machine has nothing to test, and must have printed a notice then. `ignored "reason",` before the argument leaves the tests to
+/// `--ignored`.
 #[macro_export]
 macro_rules! tests {
-    ($makers:expr) => {
-        $crate::core_tests!($makers);
-        $crate::tests!($makers;
+    (@all [$($attribute:tt)*] $makers:expr) => {
+        $crate::core_tests!(@all [$($attribute)*] $makers);
+        $crate::tests!(@each [$($attribute)*] $makers;
             immediates_are_counted_even_before_they_are_asked_for
             datagrams_reach_members_only
             datagrams_survive_a_flood_whole
@@ -48,23 +49,34 @@ macro_rules! tests {
             a_sleep_without_limit_lasts
         );
     };
-    ($makers:expr; $($check:ident)*) => {
-        $(
-            #[test]
-            fn $check() {
-                if let Some(makers) = Option::from(($makers)()) {
-                    $crate::conformance::run_check(makers, $crate::conformance::$check);
-                }
+    (@each $attributes:tt $makers:expr; $($check:ident)*) => {
+        $($crate::tests!(@test $attributes $makers; $check);)*
+    };
+    (@test [$($attribute:tt)*] $makers:expr; $check:ident) => {
+        #[test]
+        $($attribute)*
+        fn $check() {
+            if let Some(makers) = Option::from(($makers)()) {
+                $crate::conformance::run_check(makers, $crate::conformance::$check);
             }
-        )*
+        }
+    };
+    (ignored $why:literal, $makers:expr) => {
+        $crate::tests!(@all [#[ignore = $why]] $makers);
+    };
+    ($makers:expr) => {
+        $crate::tests!(@all [] $makers);
+    };
+    ($makers:expr; $($check:ident)*) => {
+        $crate::tests!(@each [] $makers; $($check)*);
     };
 }
 
 /// Makes tests of the checks of the core, for a fabric that has none of the optional parts.
 #[macro_export]
 macro_rules! core_tests {
-    ($makers:expr) => {
-        $crate::tests!($makers;
+    (@all $attributes:tt $makers:expr) => {
+        $crate::tests!(@each $attributes $makers;
             ranks_know_who_they_are
             every_length_arrives
             messages_of_a_peer_keep_their_order
@@ -79,5 +91,8 @@ macro_rules! core_tests {
             a_deadline_ends_a_wait
             sleepers_are_woken_by_everything
         );
+    };
+    ($makers:expr) => {
+        $crate::core_tests!(@all [] $makers);
     };
 }

@@ -109,32 +109,40 @@ const KILLED: i32 = 137;
 
 /// Runs all programs for which `wanted` returns true, even if some of them fail, and counts their tests.
 pub fn run(wanted: impl Fn(&TestProgram) -> bool, tally: &mut Tally) -> Result<(), String> {
-    run_with(wanted, &[], tally)
+    run_with(wanted, &HarnessOptions::default(), tally)
+}
+
+/// Environment variables and arguments of test programs.
+#[derive(Default)]
+pub struct HarnessOptions<'a> {
+    pub environment: &'a [(&'a str, &'a str)],
+    /// Arguments of Rust's test harness.
+    pub arguments: &'a [&'a str],
 }
 
 /// Runs the test programs of the quick set.
 pub fn run_oracles(tally: &mut Tally) -> Result<(), String> {
-    run_these(&oracles()?.iter().collect::<Vec<_>>(), &[], tally)
+    run_these(&oracles()?.iter().collect::<Vec<_>>(), &HarnessOptions::default(), tally)
 }
 
 /// Runs the tests of this program.
 pub fn run_chores(tally: &mut Tally) -> Result<(), String> {
-    run_these(&chores()?.iter().collect::<Vec<_>>(), &[], tally)
+    run_these(&chores()?.iter().collect::<Vec<_>>(), &HarnessOptions::default(), tally)
 }
 
-/// Runs programs as [`run`] does, with additional environment variables.
+/// Runs programs as [`run`] does, with additional environment variables and arguments.
 pub fn run_with(
     wanted: impl Fn(&TestProgram) -> bool,
-    environment: &[(&str, &str)],
+    options: &HarnessOptions<'_>,
     tally: &mut Tally,
 ) -> Result<(), String> {
     let all = all()?;
-    run_these(&all.iter().filter(|program| wanted(program)).collect::<Vec<_>>(), environment, tally)
+    run_these(&all.iter().filter(|program| wanted(program)).collect::<Vec<_>>(), options, tally)
 }
 
 fn run_these(
     programs: &[&TestProgram],
-    environment: &[(&str, &str)],
+    options: &HarnessOptions<'_>,
     tally: &mut Tally,
 ) -> Result<(), String> {
     let (mut passed, mut failed) = (0, Vec::new());
@@ -143,7 +151,7 @@ fn run_these(
         // A program that hangs counts as a failure, and the remaining programs still run.
         let mut command = Command::new("timeout");
         command.args(["--foreground", "--kill-after=10", LONGEST]).arg(&program.path);
-        command.envs(environment.iter().copied());
+        command.args(options.arguments).envs(options.environment.iter().copied());
         if let Some(built) = program.path.ancestors().nth(2) {
             command.env("TEST_LIBRARY_DIR", built);
         }

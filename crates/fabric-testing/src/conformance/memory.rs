@@ -59,7 +59,7 @@ pub fn flags_come_after_their_data(rank: &ConformanceRank) {
             assert!(
                 got == wanted,
                 "round {round}: flag before data, {}",
-                Difference::new(&got, &wanted, &before)
+                WrongBytes::new(&got, &wanted, &before)
             );
             // The neighbour may write again only after this rank has looked.
             rank.give(from, Head([round, 0, 0]), &mut []);
@@ -71,7 +71,7 @@ pub fn flags_come_after_their_data(rank: &ConformanceRank) {
 }
 
 /// The bytes in which received data differ from the expected data, for the message of a failed test.
-struct Difference {
+struct WrongBytes {
     len: usize,
     /// Number of bytes that differ, and the range from the first such byte to the last.
     count: usize,
@@ -80,11 +80,11 @@ struct Difference {
     previous: usize,
 }
 
-impl Difference {
-    fn new(got: &[u8], wanted: &[u8], before: &[u8]) -> Difference {
+impl WrongBytes {
+    fn new(got: &[u8], wanted: &[u8], before: &[u8]) -> WrongBytes {
         let differs = |&at: &usize| got[at] != wanted[at];
         let all: Vec<usize> = (0..got.len()).filter(differs).collect();
-        Difference {
+        WrongBytes {
             len: got.len(),
             count: all.len(),
             range: all.first().copied().unwrap_or(0)..all.last().map_or(0, |last| last + 1),
@@ -93,9 +93,9 @@ impl Difference {
     }
 }
 
-impl std::fmt::Display for Difference {
+impl std::fmt::Display for WrongBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Difference { len, count, range, previous } = self;
+        let WrongBytes { len, count, range, previous } = self;
         write!(
             f,
             "{count} of {len} bytes are wrong, all in {range:?}, {previous} as in the round before"
