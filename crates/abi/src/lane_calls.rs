@@ -8,8 +8,8 @@ use crate::engine::CommObject;
 use crate::error::Error;
 use crate::lane_waiting::LaneWaiting;
 use crate::lanes::{
-    LOOK, LaneEntered, LaneProgress, LaneState, MessageLane, crowded, progress_in_row,
-    progress_main,
+    LOOK, LaneEntered, LaneProgress, LaneState, MessageLane, progress_in_row, progress_main,
+    take_turns,
 };
 use crate::lock;
 use crate::objects::{Belongs, RequestObject, RequestOrigin, SENT};
@@ -307,8 +307,10 @@ fn idle(entered: LaneEntered, lane: &'static MessageLane) {
     if row.is_multiple_of(LOOK) {
         progress_main(if due { LaneProgress::All } else { LaneProgress::Try });
     }
-    if due || !fits || row.is_multiple_of(LOOK) && crowded() {
+    if due || !fits {
         std::thread::yield_now();
+    } else {
+        take_turns(row);
     }
 }
 
