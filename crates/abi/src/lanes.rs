@@ -31,14 +31,17 @@
 //!   doorbell of the process.
 
 mod operation;
+mod persistent;
 mod threads;
 mod waits;
 
 use operation::MessageCarrier;
 pub use operation::{
-    LaneSet, MessageCarriers, belongs, cancel, drop_freed, free, is_carried, keep_while_used,
-    look_at_all, needs_tag, on, peek, poll, start, with_request, with_requests,
+    LaneRequestState, LaneSet, MessageCarriers, belongs, cancel, drop_freed, for_each_freed, free,
+    is_carried, keep_while_used, look_at_all, needs_tag, on, peek, poll, start, with_request,
+    with_requests,
 };
+pub use persistent::{LaneStart, LaneTransfer, persist, start_again};
 pub use threads::{TURNS, crowded, take_turns};
 pub use waits::{
     LOOK, LaneNap, LaneProgress, PATIENCE, idle, pending, progress, progress_in_row, progress_main,
@@ -93,7 +96,7 @@ pub struct LaneState {
     pub engine: Rc<Engine>,
     /// Carriers of the communicators that have a handle, by the index in the handle.
     comms: RefCell<Vec<Option<NamedCarrier>>>,
-    /// Requests of this lane. Each is one send or receive of contiguous memory.
+    /// Requests of this lane. Each is one send or receive of contiguous memory, or is persistent and starts such operations.
     pub requests: RefCell<HandleTable<RequestObject>>,
     /// Number of consecutive tests without a result.
     pub idle_tests: Cell<u32>,

@@ -259,9 +259,8 @@ fn connect(state: &ProcessState, level: c_int) -> Result<(), ConnectFailure> {
     let mut policy = node.policy();
     runtime_change::spin(&policy)?;
     let shared = settings::choice("WEFT_PLACES")? != 0;
-    let shm = node.shm().filter(|_| shared);
-    let crowded = shm.filter(|_| !policy.fits());
-    policy.home = crowded.and_then(Shm::own_processors).map(Affinity::new);
+    let shm = node.shm().filter(|_| shared && !policy.fits());
+    policy.home = shm.and_then(Shm::own_processors).map(Affinity::new);
     limits.ranks_each = policy.ranks_each();
     limits.turns = Some(&crate::lanes::TURNS);
     limits.far_credit = match settings::is_given("WEFT_CREDIT") {
