@@ -23,8 +23,10 @@ use std::cell::Cell;
 pub struct RandomYields(Cell<u64>);
 
 impl RandomYields {
-    /// Number of rounds of a wait between two looks. A look by which threads are apart must be longer than a change of threads.
-    pub const ROUNDS: u32 = 32;
+    /// Number of rounds of a wait between two looks. In the time between two looks a processor must be able to change its thread, and the new
+    /// thread to send its message: otherwise the peer may yield before it gets the message. More rounds cost time where the peer does not
+    /// run.
+    pub const ROUNDS: u32 = 64;
 
     /// Creates random numbers without a seed.
     pub const fn new() -> RandomYields {
