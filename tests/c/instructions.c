@@ -156,6 +156,50 @@ static void *in_thread(void *turn)
     return NULL;
 }
 
+/* Windows of persistent requests, each started by itself in half of the rounds. */
+static void persistent(MPI_Comm comm, int64_t *turn)
+{
+    for (int i = 0; i < WINDOW; i++) {
+        if (rank == 0) {
+            MPI_Send_init(data[i], 8, MPI_CHAR, 1, 5, comm, &requests[i]);
+        } else {
+            MPI_Recv_init(data[i], 8, MPI_CHAR, 0, 5, comm, &requests[i]);
+        }
+    }
+    for (int round = 0; round < rounds; round++, *turn += 2) {
+        memset(data, rank == 0 ? round : -1, sizeof data);
+        if (rank == 0) await(*turn + 1);
+        if (round % 2) {
+            MPI_Startall(WINDOW, requests);
+        } else {
+            for (int i = 0; i < WINDOW; i++) MPI_Start(&requests[i]);
+        }
+        if (rank == 1) {
+            tell(*turn + 1);
+            await(*turn + 1);
+        }
+        MPI_Waitall(WINDOW, requests, MPI_STATUSES_IGNORE);
+        for (int i = 0; i < WINDOW; i++) {
+            CHECK(requests[i] != MPI_REQUEST_NULL && data[i][7] == (char)round);
+        }
+        if (rank == 0) {
+            tell(*turn + 1);
+            await(*turn + 2);
+            int found;
+            MPI_Iprobe(MPI_ANY_SOURCE, 6, comm, &found, MPI_STATUS_IGNORE);
+        } else {
+            tell(*turn + 2);
+        }
+    }
+    for (int i = 0; i < WINDOW; i++) MPI_Request_free(&requests[i]);
+}
+
+static void *persistent_in_thread(void *turn)
+{
+    persistent(apart, turn);
+    return NULL;
+}
+
 enum { LANES = 4, ANY = 8 };
 
 static MPI_Comm several[LANES];
@@ -236,6 +280,13 @@ int main(int argc, char **argv)
         pthread_t thread;
         MPI_Comm_dup(MPI_COMM_WORLD, &apart);
         CHECK(!pthread_create(&thread, NULL, in_thread, &turn));
+        pthread_join(thread, NULL);
+        MPI_Comm_free(&apart);
+    }
+    if (all || !strcmp(what, "persistent_thread")) {
+        pthread_t thread;
+        MPI_Comm_dup(MPI_COMM_WORLD, &apart);
+        CHECK(!pthread_create(&thread, NULL, persistent_in_thread, &turn));
         pthread_join(thread, NULL);
         MPI_Comm_free(&apart);
     }

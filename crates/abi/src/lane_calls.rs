@@ -8,8 +8,8 @@ use crate::engine::CommObject;
 use crate::error::Error;
 use crate::lane_waiting::LaneWaiting;
 use crate::lanes::{
-    LOOK, LaneEntered, LaneProgress, LaneState, MessageLane, crowded, progress_in_row,
-    progress_main,
+    LOOK, LaneEntered, LaneProgress, LaneState, MessageLane, progress_in_row, progress_main,
+    take_turns,
 };
 use crate::lock;
 use crate::objects::{Belongs, RequestObject, RequestOrigin, SENT};
@@ -172,25 +172,61 @@ pub unsafe fn start_message<const SENDS: bool>(
     LaneCall::Done
 }
 
+/// End of a request.
+struct LaneEnd {
+    status: Status,
+    /// Handle of the request from now on: the same if it is persistent, otherwise MPI_REQUEST_NULL.
+    handle: Request,
+}
+
+impl LaneEnd {
+    /// Stores the handle, unless it is as before. Other threads may read the handle of a persistent request.
+    ///
+    /// # Safety
+    /// `to` may be written.
+    #[inline(always)]
+    unsafe fn give_back(&self, to: *mut Request) {
+        if self.handle == MPI_REQUEST_NULL {
+            // SAFETY: `to` may be written; the contract of this function says so.
+            unsafe { to.write(self.handle) }
+        }
+    }
+}
+
 impl LaneState {
-    /// Ends a request that is complete and has no error. Returns its status. For any other request does nothing and returns `None`.
-    fn end(&self, handle: usize) -> Option<Status> {
+    /// Returns the status of an operation that is complete and has no error.
+    #[inline(always)]
+    fn status(&self, active: &Active) -> Option<Status> {
         let endpoint = self.engine.endpoint();
-        let mut requests = self.requests.borrow_mut();
-        let over = |object: &RequestObject| match &object.active {
-            Some(Active::Receive { id, unpack: None }) => endpoint.ends().received(*id),
-            Some(Active::Send { id, _piece: None }) => {
+        match active {
+            Active::Receive { id, unpack: None } => endpoint.ends().received(*id),
+            Active::Send { id, _piece: None } => {
                 let status = endpoint.finish(*id)?;
                 Some(Status { source: 0, tag: 0, ..status })
             }
+            Active::Done(status) => Some(*status),
             _ => None,
-        };
-        let (status, object) = requests.remove_if(handle, over)?;
-        drop(object);
-        Some(status)
+        }
     }
 
-    /// Returns true if a request is complete, has failed, or does not exist.
+    /// Ends a request that is complete and has no error. For any other request does nothing and returns `None`.
+    fn end(&self, handle: usize) -> Option<LaneEnd> {
+        let mut requests = self.requests.borrow_mut();
+        let over = |object: &RequestObject| match object.recipe {
+            None => self.status(object.active.as_ref()?),
+            Some(_) => None,
+        };
+        if let Some((status, object)) = requests.remove_if(handle, over) {
+            drop(object);
+            return Some(LaneEnd { status, handle: MPI_REQUEST_NULL });
+        }
+        let object = requests.get_mut(handle).filter(|object| object.recipe.is_some())?;
+        let status = self.status(object.active.as_ref()?)?;
+        object.active = None;
+        Some(LaneEnd { status, handle: Request(handle) })
+    }
+
+    /// Returns true if a request is complete, has failed, is inactive, or does not exist.
     pub fn is_over(&self, handle: usize) -> bool {
         let endpoint = self.engine.endpoint();
         let requests = self.requests.borrow();
@@ -198,17 +234,32 @@ impl LaneState {
         active.is_none_or(|active| active.looks_over(endpoint, endpoint.fault().is_some()))
     }
 
-    /// Waits for a request of this lane, and ends it. Returns `None` if the request has an error or does not exist; then it is as it
-    /// was.
+    /// Returns true if the table has a request with this handle.
+    fn has(&self, handle: usize) -> bool {
+        self.requests.borrow().get(handle).is_some()
+    }
+
+    /// Waits for a request of this lane, and ends it. Returns `None` if the request has an error, is inactive or does not exist; then it is
+    /// as it was.
     fn wait(
         &self,
         lane: &'static MessageLane,
         handle: usize,
         name: &'static str,
-    ) -> Option<Status> {
-        if let Some(status) = self.end(handle) {
-            return Some(status);
+    ) -> Option<LaneEnd> {
+        if let Some(ended) = self.end(handle) {
+            return Some(ended);
         }
+        self.wait_longer(lane, handle, name)
+    }
+
+    /// Waits like [`LaneState::wait`] for a request that was not complete.
+    fn wait_longer(
+        &self,
+        lane: &'static MessageLane,
+        handle: usize,
+        name: &'static str,
+    ) -> Option<LaneEnd> {
         let look = || self.is_over(handle).then_some(());
         self.engine.drive(&LaneWaiting::new(lane, name), look);
         self.end(handle)
@@ -241,8 +292,8 @@ unsafe fn wait_in_lane(request: *mut Request, status: *mut MpiStatus) -> LaneCal
     let Some(ended) = ended else { return LaneCall::Declined };
     // SAFETY: `request` may be written, and `status` may be ignored or written; the contract of this function says so.
     unsafe {
-        request.write(MPI_REQUEST_NULL);
-        store_status(status, &ended);
+        ended.give_back(request);
+        store_status(status, &ended.status);
     }
     LaneCall::Done
 }
@@ -287,15 +338,15 @@ unsafe fn test_in_lane(
     state.idle_tests.set(0);
     // SAFETY: all pointers may be written, or `status` be ignored; the contract of this function says so.
     unsafe {
-        request.write(MPI_REQUEST_NULL);
+        ended.give_back(request);
         flag.write(1);
-        store_status(status, &ended);
+        store_status(status, &ended.status);
     }
     LaneCall::Done
 }
 
 /// Counts a test without a result, and leaves the lane. Looks at the other lanes from time to time, and yields the processor then, or
-/// each time if there are more threads than processors.
+/// each time if there are more ranks than processors, or in some rounds if there are more threads than processors.
 fn idle(entered: LaneEntered, lane: &'static MessageLane) {
     let (row, fits) = entered.state().map_or((1, true), |state| {
         let row = state.idle_tests.get().wrapping_add(1);
@@ -307,8 +358,10 @@ fn idle(entered: LaneEntered, lane: &'static MessageLane) {
     if row.is_multiple_of(LOOK) {
         progress_main(if due { LaneProgress::All } else { LaneProgress::Try });
     }
-    if due || !fits || row.is_multiple_of(LOOK) && crowded() {
+    if due || !fits {
         std::thread::yield_now();
+    } else {
+        take_turns(row);
     }
 }
 
@@ -347,18 +400,30 @@ unsafe fn wait_all_in_lane(
     let Some(lane) = MessageLane::of(first) else { return 0 };
     let entered = lane.enter_to_stay();
     let Some(state) = entered.state() else { return 0 };
+    // SAFETY: `i` is less than `len`, so the array has this place.
+    let handle = |i: usize| unsafe { *requests.add(i) };
+    let mut checked = false;
     for i in 0..len {
-        // SAFETY: `i` is less than `len`, so the array has this place.
-        let handle = unsafe { *requests.add(i) };
         let to = if statuses.is_null() { statuses } else { statuses.wrapping_add(i) };
-        let ended = match handle {
+        let ended = match handle(i) {
             MPI_REQUEST_NULL => None,
-            SENT => Some(Status::default()),
-            handle if lane_of(handle.0) != lane_of(first) => return i,
-            handle => match state.wait(lane, handle.0, "MPI_Waitall") {
-                None => return i,
-                ended => ended,
-            },
+            SENT => Some(LaneEnd { status: Status::default(), handle: MPI_REQUEST_NULL }),
+            own if lane_of(own.0) != lane_of(first) => return i,
+            own => {
+                let ended = state.end(own.0).or_else(|| {
+                    // All handles are checked before the first wait, but only if a wait is needed. The usual call checks handles of
+                    // other lanes.
+                    let known = |k: usize| {
+                        matches!(handle(k), MPI_REQUEST_NULL | SENT) || state.has(handle(k).0)
+                    };
+                    checked = checked || (i..len).all(known);
+                    if checked { state.wait_longer(lane, own.0, "MPI_Waitall") } else { None }
+                });
+                match ended {
+                    None => return i,
+                    ended => ended,
+                }
+            }
         };
         // SAFETY: `i` is less than `len`, so both arrays have this place, or statuses are ignored.
         unsafe {
@@ -366,9 +431,9 @@ unsafe fn wait_all_in_lane(
                 store_empty(to);
                 continue;
             };
-            requests.add(i).write(MPI_REQUEST_NULL);
+            ended.give_back(requests.add(i));
             if !to.is_null() {
-                store_status(to, &ended);
+                store_status(to, &ended.status);
                 (*to).error = MPI_SUCCESS;
             }
         }

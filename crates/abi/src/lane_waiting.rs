@@ -1,6 +1,8 @@
 //! The wait of a call that holds a lane's lock alone.
 
-use crate::lanes::{LOOK, LaneProgress, MessageLane, crowded, progress, progress_main, try_all};
+use crate::lanes::{
+    LOOK, LaneProgress, MessageLane, crowded, progress, progress_main, take_turns, try_all,
+};
 use crate::lock;
 use crate::waiting::{WaitingCall, publish};
 use std::cell::Cell;
@@ -44,12 +46,8 @@ impl WaitHooks for LaneWaiting {
             f();
             if round.is_multiple_of(LOOK) {
                 try_all(self.lane);
-                // The peer's thread may run at the same time on another processor, so its answer comes without a yield. If it does
-                // not, another thread of this process needs the processor.
-                if crowded() {
-                    std::thread::yield_now();
-                }
             }
+            take_turns(round);
         });
     }
 

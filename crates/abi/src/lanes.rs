@@ -31,13 +31,18 @@
 //!   doorbell of the process.
 
 mod operation;
+mod persistent;
+mod threads;
 mod waits;
 
 use operation::MessageCarrier;
 pub use operation::{
-    LaneSet, MessageCarriers, belongs, cancel, drop_freed, free, is_carried, keep_while_used,
-    look_at_all, needs_tag, on, peek, poll, start, with_request, with_requests,
+    LaneRequestState, LaneSet, MessageCarriers, belongs, cancel, drop_freed, for_each_freed, free,
+    is_carried, keep_while_used, look_at_all, needs_tag, on, peek, poll, start, with_request,
+    with_requests,
 };
+pub use persistent::{LaneStart, LaneTransfer, persist, start_again};
+pub use threads::{TURNS, crowded, take_turns};
 pub use waits::{
     LOOK, LaneNap, LaneProgress, PATIENCE, idle, pending, progress, progress_in_row, progress_main,
     sum, try_all, try_sometimes,
@@ -55,7 +60,7 @@ use std::cell::{Cell, RefCell, UnsafeCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use weft_fabric::Fabric;
-use weft_fabric::wait::{BiasedLock, ProcessorTurns};
+use weft_fabric::wait::BiasedLock;
 use weft_fabric_shm::Shm;
 
 /// Class of the requests of lanes, as in [`crate::state::ProcessState::requests`].
@@ -91,7 +96,7 @@ pub struct LaneState {
     pub engine: Rc<Engine>,
     /// Carriers of the communicators that have a handle, by the index in the handle.
     comms: RefCell<Vec<Option<NamedCarrier>>>,
-    /// Requests of this lane. Each is one send or receive of contiguous memory.
+    /// Requests of this lane. Each is one send or receive of contiguous memory, or is persistent and starts such operations.
     pub requests: RefCell<HandleTable<RequestObject>>,
     /// Number of consecutive tests without a result.
     pub idle_tests: Cell<u32>,
@@ -110,32 +115,6 @@ static COUNT: AtomicUsize = AtomicUsize::new(1);
 
 /// Set of the lanes that are open.
 static OPEN: AtomicU32 = AtomicU32::new(0);
-
-/// Count of the threads that have used lanes and have not ended. It also decides the protocols of long messages.
-pub static TURNS: ProcessorTurns = ProcessorTurns::new();
-
-/// A thread that counts in [`TURNS`] as long as this value.
-struct CountedThread;
-
-impl CountedThread {
-    fn new() -> CountedThread {
-        TURNS.begin_thread();
-        CountedThread
-    }
-}
-
-impl Drop for CountedThread {
-    fn drop(&mut self) {
-        TURNS.end_thread();
-        // A later thread may have this thread's name. Without this, such a thread would enter lanes by the favour of this thread, and
-        // would not be counted.
-        MessageLane::open().for_each(MessageLane::give_up);
-    }
-}
-
-thread_local! {
-    static COUNTED: CountedThread = CountedThread::new();
-}
 
 impl MessageLane {
     const fn new() -> MessageLane {
@@ -201,8 +180,7 @@ impl MessageLane {
 
     #[cold]
     fn lock_to_stay(&self) {
-        // A thread that is about to end is not counted any more.
-        let _ = COUNTED.try_with(|_| ());
+        threads::count_thread();
         self.lock.lock();
         if self.bias.favour(me()) {
             // SAFETY: this thread has locked the lock above, and from now on is inside by the bias.
@@ -301,10 +279,12 @@ impl LaneState {
 }
 
 /// Lets communicators that are made from now on have lanes, as many as all processes of the job can use.
-pub fn begin(engine: &Engine) {
+/// Their threads stay on `place`.
+pub fn begin(engine: &Engine, place: Option<Box<[usize]>>) {
     // All ranks of the job are on this machine if there are lanes.
     let fabric = engine.endpoint().fabric();
     TURNS.share(fabric.size(), fabric.shm().map_or(1, Shm::processors));
+    threads::set_place(place);
     COUNT.store(fabric.lanes().min(LANES_END), Ordering::Relaxed);
 }
 
@@ -324,11 +304,6 @@ pub fn is_in_lane(handle: usize) -> bool {
 pub fn end() {
     COUNT.store(1, Ordering::Relaxed);
     OPEN.store(0, Ordering::Relaxed);
-}
-
-/// Returns true if more threads communicate than there are processors.
-pub fn crowded() -> bool {
-    TURNS.is_crowded()
 }
 
 /// Returns the number of the lane for the messages of a new communicator, or 0 if it has none. All members choose alike.

@@ -37,6 +37,7 @@ mod helper_thread;
 mod info_env;
 mod job_end;
 mod lane_calls;
+mod lane_starts;
 mod lane_waiting;
 mod lanes;
 mod links;

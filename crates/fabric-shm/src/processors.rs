@@ -22,14 +22,14 @@ pub(crate) fn count(segment: &Segment) -> usize {
     (processors as usize).min(cgroup::quota().unwrap_or(usize::MAX)).max(1)
 }
 
-/// Returns the processor on which `rank` should stay. Returns `None` if there are enough processors for all ranks, if the ranks may
-/// use different processors, if a quota allows fewer processors, or if there is only one processor.
-pub(crate) fn own(segment: &Segment, rank: usize) -> Option<usize> {
+/// Returns the processors on which `rank` should stay while threads take turns on processors. Returns `None` if the ranks may use
+/// different processors, if a quota allows fewer processors, or if there is only one processor.
+pub(crate) fn own(segment: &Segment, rank: usize) -> Option<Box<[usize]>> {
     let ranks = segment.shape().ranks;
     let own = mask(segment, rank);
     let allows = |processor: &usize| own[processor / 64] >> (processor % 64) & 1 == 1;
     let processors: Vec<usize> = (0..CPUS_MAX).filter(allows).collect();
     let alike = (0..ranks).all(|rank| mask(segment, rank) == own);
-    let shared = ranks > processors.len() && count(segment) == processors.len();
-    (alike && shared && processors.len() > 1).then(|| place(rank, ranks, &processors))
+    let shared = alike && count(segment) == processors.len();
+    (shared && processors.len() > 1).then(|| place(rank, ranks, &processors).into())
 }

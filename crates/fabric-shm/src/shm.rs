@@ -148,9 +148,9 @@ impl Shm {
         (0..self.peers.end()).filter(|&peer| self.peers.has(peer)).count()
     }
 
-    /// Returns the processor on which this rank should stay. Returns `None` if there are enough processors for all ranks, if the
+    /// Returns the processors on which the threads of this rank should stay while threads take turns on processors. Returns `None` if the
     /// ranks may use different processors, if a quota allows fewer processors, or if there is only one processor.
-    pub fn own_processor(&self) -> Option<usize> {
+    pub fn own_processors(&self) -> Option<Box<[usize]>> {
         processors::own(&self.segment, self.rank)
     }
 

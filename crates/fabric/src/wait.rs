@@ -7,6 +7,7 @@ mod handover;
 mod helper_thread;
 mod policy;
 mod processor_turns;
+mod random_yields;
 
 pub use affinity::{Affinity, place};
 pub use biased_lock::BiasedLock;
@@ -15,3 +16,4 @@ pub use handover::{Handover, Help, MainThreadInside};
 pub use helper_thread::{HelperCounts, HelperHandle, HelperTurn};
 pub use policy::{WaitPolicy, WaitStep, Waiter};
 pub use processor_turns::ProcessorTurns;
+pub use random_yields::RandomYields;

@@ -89,13 +89,14 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         tally.passed += 1;
     }
     let atomics = |way, level| {
-        let window = ["MPI_Isend", "MPI_Irecv", "MPI_Waitall"];
+        let window = ["MPI_Isend", "MPI_Irecv", "MPI_Start", "MPI_Startall", "MPI_Waitall"];
         let found = counted(prefix, way, level, &window, CountedEvent::Atomics)?;
         Ok::<u64, String>(found * 100 / MESSAGES)
     };
     let alone = atomics("window_dup", "0")?;
     for (way, has) in [
         ("window_thread", "a communicator of its own"),
+        ("persistent_thread", "persistent requests of a communicator of its own"),
         ("window_tag", "a tag of its own on a communicator with mpi_assert_no_any_tag"),
     ] {
         let found = atomics(way, "3")?;

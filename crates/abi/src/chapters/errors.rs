@@ -4,6 +4,7 @@ use crate::arguments::{bad_handle, comm, not_null, session, store, store_new};
 use crate::callback::CallbackPointer;
 use crate::constants::*;
 use crate::error::{Error, Owner};
+use crate::lanes;
 use crate::objects::{Belongs, ErrhandlerObject, HandlerFunction, HandlerKind};
 use crate::raise;
 use crate::state::state;
@@ -207,6 +208,7 @@ fn sweep() {
     }
     state.messages.borrow().values().for_each(|message| keep(&message.comm.errhandler));
     state.all_comms().iter().for_each(|comm| keep(&comm.errhandler));
+    lanes::for_each_freed(|comm| keep(&comm.errhandler));
     state.sessions.borrow().values().for_each(|session| keep(&session.errhandler));
     state.wins.borrow().values().for_each(|win| keep(&win.errhandler));
     state.files.borrow().values().for_each(|file| keep(&file.errhandler));

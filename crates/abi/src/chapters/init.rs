@@ -170,7 +170,10 @@ fn begin(state: &ProcessState, level: c_int) -> Result<c_int, Error> {
         && level == MPI_THREAD_MULTIPLE
         && lock::shared()
     {
-        lanes::begin(engine);
+        // The setting was checked when the process joined the job.
+        let shared = settings::choice("WEFT_PLACES").is_ok_and(|places| places != 0);
+        let shm = engine.endpoint().fabric().shm().filter(|_| shared);
+        lanes::begin(engine, shm.and_then(Shm::own_processors));
     }
     lock::favour();
     Ok(level)
@@ -256,8 +259,8 @@ fn connect(state: &ProcessState, level: c_int) -> Result<(), ConnectFailure> {
     let mut policy = node.policy();
     runtime_change::spin(&policy)?;
     let shared = settings::choice("WEFT_PLACES")? != 0;
-    let shm = node.shm().filter(|_| shared);
-    policy.home = shm.and_then(Shm::own_processor).map(Affinity::new);
+    let shm = node.shm().filter(|_| shared && !policy.fits());
+    policy.home = shm.and_then(Shm::own_processors).map(Affinity::new);
     limits.ranks_each = policy.ranks_each();
     limits.turns = Some(&crate::lanes::TURNS);
     limits.far_credit = match settings::is_given("WEFT_CREDIT") {

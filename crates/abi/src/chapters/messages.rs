@@ -10,7 +10,7 @@ use crate::calls::{Recv, Rsend, Send, Ssend};
 use crate::elements::{Arguments, Elements};
 use crate::engine::CommObject;
 use crate::error::Error;
-use crate::lanes;
+use crate::lanes::{self, LaneTransfer};
 use crate::objects::{RequestOrigin, SENT};
 use crate::requests::{persist, start};
 use crate::signature_marks;
@@ -112,7 +112,19 @@ pub(crate) trait Sends: Arguments {
     /// `request` is NULL or may be written.
     unsafe fn persistent(self, request: *mut Request) -> Result<(), Error> {
         room_for_request(request)?;
-        let (comm, data, to, tag) = self.given().checked()?;
+        let given = self.given();
+        let (comm, data, to, tag) = given.checked()?;
+        let transfer = match (given.buf.plain(), to) {
+            (Some(data), Destination::Rank(to)) => {
+                Some(LaneTransfer::Send { data, to, tag, mode: Self::MODE })
+            }
+            _ => None,
+        };
+        if let Some(made) = transfer.and_then(|transfer| lanes::persist(&comm, transfer)) {
+            // SAFETY: `request` is not NULL (`room_for_request` checked it), so it may be written, as the contract of this function says.
+            unsafe { request.write(made) };
+            return Ok(());
+        }
         let (again, mark) = (comm.clone(), signature_marks::take());
         let recipe = move || {
             Ok(lanes::start(&again, Some(tag), |comm| mark.isend(comm, &data, to, tag, Self::MODE)))
@@ -209,6 +221,13 @@ impl Recv {
         let comm = comm(self.comm)?;
         let (from, tag) = self.from(&comm)?;
         room_for_request(request)?;
+        if let Some(into) = self.buf.plain().filter(|_| !matches!(from, Origin::Nobody))
+            && let Some(made) = lanes::persist(&comm, LaneTransfer::Receive { into, from, tag })
+        {
+            // SAFETY: `request` is not NULL (`room_for_request` checked it), so it may be written, as the contract of this function says.
+            unsafe { request.write(made) };
+            return Ok(());
+        }
         let (into, again) = (self.buf.buffer()?, comm.clone());
         let recipe = move || Ok(lanes::start(&again, tag, |comm| comm.irecv(&into, from, tag)));
         // SAFETY: `persist` needs a `request` that is NULL or may be written; the contract of this function says so.

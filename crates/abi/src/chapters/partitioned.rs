@@ -8,6 +8,7 @@ use crate::arguments::{
 use crate::constants::*;
 use crate::engine::JobFabric;
 use crate::error::{Error, Owner};
+use crate::lanes;
 use crate::objects::{Persistent, PersistentRecipe, RequestOrigin};
 use crate::requests::inactive;
 use crate::state::{engine, state};
@@ -123,6 +124,10 @@ pub(crate) unsafe fn precv_init(
 
 /// Returns the recipe of a request, and the object whose error handler receives errors of the request.
 fn find(handle: Request) -> Result<(Option<PersistentRecipe>, Owner), Error> {
+    // No request of a lane is partitioned.
+    if let Some(belongs) = lanes::belongs(handle.0) {
+        return Ok((None, belongs.owner()));
+    }
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
     let owner = object.belongs.owner();

@@ -4,7 +4,7 @@ use super::requests::{Arrays, bad_request, place};
 use crate::arguments::not_null;
 use crate::constants::*;
 use crate::error::{Error, Owner};
-use crate::lanes;
+use crate::lanes::{self, LaneStart};
 use crate::objects::{RequestObject, RequestOrigin, SENT};
 use crate::state::{engine, running, state};
 use crate::status::MpiStatus;
@@ -74,8 +74,9 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     if let Some(operation) = external(handle) {
         return Ok(operation.cancel()?);
     }
-    if lanes::cancel(handle.0) {
-        return Ok(());
+    let inactive = || Err(Error::new(MPI_ERR_REQUEST, "the persistent request is not active"));
+    if let Some(active) = lanes::cancel(handle.0) {
+        return if active { Ok(()) } else { inactive() };
     }
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
@@ -90,7 +91,7 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
             engine.wake_siblings();
             Ok(())
         }
-        (None, _) => Err(Error::new(MPI_ERR_REQUEST, "the persistent request is not active")),
+        (None, _) => inactive(),
     }
 }
 
@@ -101,8 +102,12 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
     // SAFETY: `request` points to a value, as MPI requires of the program.
     let handle = unsafe { *request };
     let is_active = || Error::new(MPI_ERR_REQUEST, "the request is active already");
-    if lanes::with_request(handle.0, |_, _| ()).is_some() {
-        return Err(is_active());
+    let once = || Error::new(MPI_ERR_REQUEST, "the request is not persistent");
+    match lanes::start_again(handle.0)? {
+        LaneStart::Started => return Ok(()),
+        LaneStart::Active => return Err(is_active()),
+        LaneStart::Once => return Err(once()),
+        LaneStart::Unknown => {}
     }
     let recipe = {
         let requests = state().requests.borrow();
@@ -113,7 +118,7 @@ pub(crate) unsafe fn start(request: *mut Request) -> Result<(), Error> {
         object.recipe.clone()
     };
     let Some(recipe) = recipe else {
-        return Err(Error::new(MPI_ERR_REQUEST, "the request is not persistent"));
+        return Err(once());
     };
     let active = recipe.start()?;
     if let Some(object) = state().requests.borrow_mut().get_mut(handle.0) {

@@ -61,9 +61,9 @@ fn poll(handle: &mut Request) -> Option<Ended> {
         return Some(Ended { outcome, belongs: Belongs::Nobody });
     }
     if lane_of(handle.0) != 0 {
-        let (outcome, belongs) = lanes::poll(handle.0)?;
-        *handle = MPI_REQUEST_NULL;
-        return Some(Ended { outcome, belongs });
+        let ended = lanes::poll(handle.0)?;
+        *handle = ended.handle;
+        return Some(Ended { outcome: ended.outcome, belongs: ended.belongs });
     }
     let state = state();
     let endpoint = state.engine.get()?.endpoint();
@@ -425,19 +425,10 @@ pub(crate) unsafe fn waitany(
     let found = match arrays.remembered() {
         Some(found) => Some(found),
         None => {
-            arrays.check_without_lanes()?;
+            let in_lanes = arrays.check_without_lanes()?;
             arrays.gather(engine);
-            // The handles of lanes are checked only if a wait is needed.
-            let mut checked = false;
-            engine.drive(&WaitingCall::new("MPI_Waitany"), || {
-                let found = arrays.any();
-                let waits = !matches!(found, Some(Some(_)));
-                if waits && !std::mem::replace(&mut checked, true) {
-                    arrays.check().err().map(Err).or(found.map(Ok))
-                } else {
-                    found.map(Ok)
-                }
-            })?
+            let call = WaitingCall::new("MPI_Waitany");
+            engine.drive(&call, || arrays.any(in_lanes).transpose())?
         }
     };
     // SAFETY: `index` is not NULL, and `status` may be ignored or written, as MPI requires of the program.
@@ -459,14 +450,10 @@ pub(crate) unsafe fn testany(
     let found = match arrays.remembered() {
         Some(found) => Some(Some(found)),
         None => {
-            arrays.check_without_lanes()?;
+            let in_lanes = arrays.check_without_lanes()?;
             engine.progress();
             arrays.gather(engine);
-            let found = arrays.any();
-            if !matches!(found, Some(Some(_))) {
-                arrays.check()?;
-            }
-            found
+            arrays.any(in_lanes)?
         }
     };
     // SAFETY: `index` and `flag` are not NULL, and `status` may be ignored or written, as MPI requires of the program.

@@ -2,10 +2,12 @@
 
 use super::{LaneState, MessageLane};
 use crate::chapter_state::ChapterState;
+use crate::constants::MPI_REQUEST_NULL;
 use crate::engine::CommObject;
 use crate::objects::{Belongs, RequestObject};
 use crate::state::state;
 use crate::table::{HandleTable, lane_of};
+use crate::types::Request;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::rc::Rc;
@@ -34,7 +36,7 @@ impl MessageCarriers {
     }
 
     /// Returns the carrier of the messages with this tag. The tag is `None` only where it does not matter.
-    fn with_tag(&self, tag: Option<i32>) -> &MessageCarrier {
+    pub fn with_tag(&self, tag: Option<i32>) -> &MessageCarrier {
         let carriers = self.all();
         &carriers[tag.map_or(0, |tag| tag as usize % carriers.len())]
     }
@@ -230,7 +232,7 @@ fn look<R>(handle: usize, look: impl Fn(&LaneState) -> Option<R>) -> Option<R> {
 }
 
 /// Set of the lanes that a scan of requests has entered.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct LaneSet(u32);
 
 impl LaneSet {
@@ -242,6 +244,11 @@ impl LaneSet {
         new
     }
 
+    /// Returns true if the set contains no lane.
+    pub fn is_empty(&self) -> bool {
+        self.0 == 0
+    }
+
     /// Returns the numbers of the lanes in the set, without lane 0.
     pub fn numbers(&self) -> impl Iterator<Item = usize> {
         let set = self.0;
@@ -249,26 +256,42 @@ impl LaneSet {
     }
 }
 
-/// Calls `found` for each of `handles`, which belong to the same lane, with true if the request is complete and `None` if there is no
-/// such request. Enters the lane once. Progresses the lane once if a request is not complete.
-pub fn look_at_all(handles: impl Iterator<Item = usize>, mut found: impl FnMut(Option<bool>)) {
+/// State of a request of a lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LaneRequestState {
+    /// There is no such request.
+    Unknown,
+    /// A persistent request that is not active.
+    Inactive,
+    Open,
+    Over,
+}
+
+/// Calls `found` for each of `handles`, which belong to the same lane, with the state of the request. Enters the lane once. Progresses the
+/// lane once if a request is not complete.
+pub fn look_at_all(handles: impl Iterator<Item = usize>, mut found: impl FnMut(LaneRequestState)) {
     let mut handles = handles.peekable();
-    let Some(lane) = handles.peek().and_then(|&first| MessageLane::of(first)) else {
-        return handles.for_each(|_| found(None));
+    let lane = handles.peek().and_then(|&first| MessageLane::of(first));
+    let entered = lane.map(MessageLane::enter);
+    let Some(state) = entered.as_ref().and_then(|entered| entered.state()) else {
+        return handles.for_each(|_| found(LaneRequestState::Unknown));
     };
-    let entered = lane.enter();
-    let Some(state) = entered.state() else { return handles.for_each(|_| found(None)) };
     let mut progressed = false;
     for handle in handles {
-        let there = state.requests.borrow().get(handle).is_some();
-        let over = || {
+        let active = state.requests.borrow().get(handle).map(|object| object.active.is_some());
+        let mut over = || {
             state.is_over(handle)
                 || !std::mem::replace(&mut progressed, true) && {
                     state.engine.progress();
                     state.is_over(handle)
                 }
         };
-        found(there.then(over));
+        found(match active {
+            None => LaneRequestState::Unknown,
+            Some(false) => LaneRequestState::Inactive,
+            Some(true) if over() => LaneRequestState::Over,
+            Some(true) => LaneRequestState::Open,
+        });
     }
 }
 
@@ -281,22 +304,36 @@ pub fn peek(handle: usize) -> Option<OperationOutcome> {
     })
 }
 
-/// Polls the request of a lane. If the operation is complete, frees the request. Progresses the lane if it is not complete.
-pub fn poll(handle: usize) -> Option<(OperationOutcome, Belongs)> {
-    let (outcome, id) = look(handle, |state| {
+/// A request of a lane that has ended.
+pub struct LaneOutcome {
+    /// Outcome of the operation.
+    pub outcome: OperationOutcome,
+    /// Communicator of the operation, if the operation failed.
+    pub belongs: Belongs,
+    /// Handle of the request from now on: the same if it is persistent, otherwise MPI_REQUEST_NULL.
+    pub handle: Request,
+}
+
+/// Polls the request of a lane. If the operation is complete, ends the request. Progresses the lane if it is not complete.
+pub fn poll(handle: usize) -> Option<LaneOutcome> {
+    let (outcome, id, handle) = look(handle, |state| {
         let mut requests = state.requests.borrow_mut();
         let object = requests.get_mut(handle)?;
         let outcome = object.active.as_mut()?.poll(state.engine.endpoint())?;
         let id = number(object);
+        object.active = None;
+        if object.recipe.is_some() {
+            return Some((outcome, id, Request(handle)));
+        }
         requests.remove(handle);
-        Some((outcome, id))
+        Some((outcome, id, MPI_REQUEST_NULL))
     })?;
     // Only an error has use for the communicator.
     let belongs = match &outcome.error {
         None => Belongs::Nobody,
         Some(_) => of_number(id),
     };
-    Some((outcome, belongs))
+    Some(LaneOutcome { outcome, belongs, handle })
 }
 
 /// Returns the communicator to which a request of a lane belongs.
@@ -338,6 +375,11 @@ pub fn drop_freed() {
     drop(FREED.take());
 }
 
+/// Calls `f` with each communicator without a handle that an operation or a persistent request of a lane may still use.
+pub fn for_each_freed(f: impl FnMut(&Rc<CommObject>)) {
+    FREED.borrow().iter().for_each(f);
+}
+
 /// Returns the communicator with this number, if it has a handle or was freed while operations of its lane used it.
 fn of_number(id: u64) -> Belongs {
     let mut comms = state().all_comms();
@@ -358,14 +400,15 @@ pub fn free(handle: usize) -> bool {
     .is_some()
 }
 
-/// Cancels the operation of a request of a lane. Returns false if there is no such request.
-pub fn cancel(handle: usize) -> bool {
-    let cancelled = with_request(handle, |state, object| {
+/// Cancels the operation of a request of a lane. Returns false if the request is persistent and not active, and `None` if there is no
+/// such request.
+pub fn cancel(handle: usize) -> Option<bool> {
+    with_request(handle, |state, object| {
         if let Some(active) = &object.active {
             active.cancel(state.engine.endpoint());
         }
         // The operation may be complete now, so a thread that waits for it is woken.
         state.engine.wake_siblings();
-    });
-    cancelled.is_some()
+        object.active.is_some()
+    })
 }

@@ -26,10 +26,11 @@ const MOST: Duration = Duration::from_secs(2);
 /// Number of successive checks that found the rank on its processor, after which the time between checks is the minimum again.
 const SETTLED: u32 = 32;
 
-/// A rank's place among the ranks of its machine. Only the thread that created the place moves there.
+/// The place of a rank, or of one of its threads, among the ranks of the machine. Only the thread that created the place moves there.
 #[derive(Debug)]
 pub struct Affinity {
-    processor: usize,
+    /// Processors of the rank. Each of them is as good as the others.
+    processors: Box<[usize]>,
     thread: ThreadId,
     began: Instant,
     /// Time of the next check in nanoseconds since `began`, and pause from that check to the check after it in nanoseconds.
@@ -39,17 +40,18 @@ pub struct Affinity {
     went: AtomicU64,
 }
 
-/// Returns the processor of rank `rank` of `ranks`. Neighbours share a processor, and the numbers of ranks on two processors
-/// differ by at most one.
-pub fn place(rank: usize, ranks: usize, processors: &[usize]) -> usize {
-    processors[rank * processors.len() / ranks]
+/// Returns the processors of rank `rank` of `ranks`. If there are more ranks than processors, neighbours share a processor, and the
+/// numbers of ranks on two processors differ by at most one. Otherwise each rank has processors of its own.
+pub fn place(rank: usize, ranks: usize, processors: &[usize]) -> &[usize] {
+    let begin = |rank: usize| rank * processors.len() / ranks;
+    &processors[begin(rank)..begin(rank + 1).max(begin(rank) + 1)]
 }
 
 impl Affinity {
-    /// Creates the place of the calling thread, which is `processor`.
-    pub fn new(processor: usize) -> Affinity {
+    /// Creates the place of the calling thread, which is on any of `processors`.
+    pub fn new(processors: Box<[usize]>) -> Affinity {
         Affinity {
-            processor,
+            processors,
             thread: std::thread::current().id(),
             began: Instant::now(),
             until: AtomicU64::new(0),
@@ -64,7 +66,7 @@ impl Affinity {
         self.went.load(Ordering::Relaxed)
     }
 
-    /// Moves to the processor if a check is due and the thread is on another processor.
+    /// Moves to the place if a check is due and the thread is on another processor.
     #[inline]
     pub fn keep(&self, now: Instant) {
         let now = (now - self.began).as_nanos() as u64;
@@ -74,13 +76,13 @@ impl Affinity {
     }
 
     #[cold]
-    fn look(&self, now: u64, is_on: impl Fn(usize) -> bool, go: impl Fn(usize) -> bool) {
+    fn look(&self, now: u64, is_on: impl Fn(&[usize]) -> bool, go: impl Fn(&[usize]) -> bool) {
         let pause = self.pause.load(Ordering::Relaxed);
         self.until.store(now + pause, Ordering::Relaxed);
         if std::thread::current().id() != self.thread {
             return;
         }
-        if is_on(self.processor) {
+        if is_on(&self.processors) {
             let settled = self.settled.load(Ordering::Relaxed) + 1;
             self.settled.store(settled, Ordering::Relaxed);
             if settled >= SETTLED {
@@ -90,36 +92,40 @@ impl Affinity {
         }
         self.settled.store(0, Ordering::Relaxed);
         let most = MOST.as_nanos() as u64;
-        // If the thread may not run on the processor, it does not try again.
-        let next = if go(self.processor) { (2 * pause).min(most) } else { u64::MAX / 4 };
+        // If the thread may not run on the processors, it does not try again.
+        let next = if go(&self.processors) { (2 * pause).min(most) } else { u64::MAX / 4 };
         self.pause.store(next, Ordering::Relaxed);
         self.until.store(now + next, Ordering::Relaxed);
         self.went.store(self.went.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
     }
 }
 
-fn is_on(processor: usize) -> bool {
+fn is_on(processors: &[usize]) -> bool {
     // SAFETY: the call takes no arguments and touches no memory of the caller.
-    unsafe { libc::sched_getcpu() == processor as i32 }
+    let processor = unsafe { libc::sched_getcpu() };
+    usize::try_from(processor).is_ok_and(|processor| processors.contains(&processor))
 }
 
-/// Moves the calling thread to `processor`. The system may move it again afterwards. Returns false if the thread may not run on
-/// `processor`.
-fn go(processor: usize) -> bool {
+/// Moves the calling thread to one of `processors`. The system may move it again afterwards. Returns false if the thread may not run on
+/// any of `processors`.
+fn go(processors: &[usize]) -> bool {
     // SAFETY: `cpu_set_t` is an array of bits, for which all zeros are valid.
-    let mut one: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    let (mut all, size) = (one, size_of_val(&one));
-    if processor >= libc::CPU_SETSIZE as usize {
-        return false;
-    }
-    // SAFETY: `processor` is below CPU_SETSIZE, as CPU_SET and CPU_ISSET require. Both sets have `size` bytes and outlive the
-    // calls.
+    let mut some: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    let (mut all, size) = (some, size_of_val(&some));
+    // SAFETY: only processors below CPU_SETSIZE get to CPU_SET and CPU_ISSET, as both require. Both sets have `size` bytes and
+    // outlive the calls.
     unsafe {
-        libc::CPU_SET(processor, &mut one);
-        libc::sched_getaffinity(0, size, &mut all) == 0
-            && libc::CPU_ISSET(processor, &all)
-            && libc::sched_setaffinity(0, size, &one) == 0
-            && libc::sched_setaffinity(0, size, &all) == 0
+        if libc::sched_getaffinity(0, size, &mut all) != 0 {
+            return false;
+        }
+        let exist = |processor: &&usize| **processor < libc::CPU_SETSIZE as usize;
+        for &processor in processors.iter().filter(exist) {
+            if libc::CPU_ISSET(processor, &all) {
+                libc::CPU_SET(processor, &mut some);
+            }
+        }
+        // The system refuses an empty set.
+        libc::sched_setaffinity(0, size, &some) == 0 && libc::sched_setaffinity(0, size, &all) == 0
     }
 }
 
@@ -132,19 +138,30 @@ mod tests {
     fn places_are_even_and_neighbours_share_them() {
         let processors = [3, 5, 8];
         for ranks in 1..100 {
-            let places: Vec<_> = (0..ranks).map(|r| place(r, ranks, &processors)).collect();
+            let places: Vec<_> = (0..ranks).flat_map(|r| place(r, ranks, &processors)).collect();
             assert!(places.is_sorted());
-            let each = processors.map(|p| places.iter().filter(|&&place| place == p).count());
+            let each = processors.map(|p| places.iter().filter(|&&&place| place == p).count());
             let (least, most) = (each.iter().min().unwrap(), each.iter().max().unwrap());
             assert!(most - least <= 1, "{ranks} ranks: {each:?}");
         }
-        assert_eq!([0, 1, 2].map(|rank| place(rank, 3, &[0, 1])), [0, 0, 1]);
+        assert_eq!([0, 1, 2].map(|rank| place(rank, 3, &[0, 1])), [[0], [0], [1]]);
+    }
+
+    #[test]
+    fn ranks_that_fit_have_processors_of_their_own() {
+        let processors: Vec<usize> = (10..23).collect();
+        for ranks in 1..=processors.len() {
+            let places: Vec<_> = (0..ranks).map(|r| place(r, ranks, &processors)).collect();
+            assert_eq!(places.concat(), processors);
+            let (least, most) = (processors.len() / ranks, processors.len().div_ceil(ranks));
+            assert!(places.iter().all(|place| (least..=most).contains(&place.len())));
+        }
     }
 
     /// Returns the times, in ms, at which a rank moves during 100 seconds. `at_home` returns true at the times when the rank is
     /// on its processor.
     fn went(at_home: impl Fn(u64) -> bool) -> Vec<u64> {
-        let home = Affinity::new(0);
+        let home = Affinity::new([0].into());
         let went = Cell::new(Vec::new());
         for ms in 0..100_000 {
             let now = ms * 1_000_000;
@@ -178,7 +195,7 @@ mod tests {
 
     #[test]
     fn another_thread_stays_where_it_is() {
-        let home = Affinity::new(0);
+        let home = Affinity::new([0].into());
         std::thread::scope(|scope| {
             scope.spawn(|| home.look(1, |_| false, |_| panic!("another thread's place")));
         });
@@ -193,11 +210,12 @@ mod tests {
             unsafe { (libc::sched_getcpu(), std::mem::zeroed(), std::mem::zeroed()) };
         // SAFETY: `before` has the given size and outlives the call, as sched_getaffinity(2) requires.
         unsafe { libc::sched_getaffinity(0, size_of_val(&before), &mut before) };
-        assert!(go(processor as usize));
+        assert!(go(&[processor as usize]));
         // SAFETY: `after` has the given size and outlives the call, as sched_getaffinity(2) requires.
         unsafe { libc::sched_getaffinity(0, size_of_val(&after), &mut after) };
         // SAFETY: both sets were filled in above.
         assert!(unsafe { libc::CPU_EQUAL(&before, &after) });
-        assert!(!go(libc::CPU_SETSIZE as usize));
+        assert!(!go(&[libc::CPU_SETSIZE as usize]));
+        assert!(go(&[libc::CPU_SETSIZE as usize, processor as usize]));
     }
 }

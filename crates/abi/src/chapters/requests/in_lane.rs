@@ -1,8 +1,9 @@
-//! Waits and tests of requests of a lane, with that lane's lock alone.
+//! Waits, tests and starts of requests of a lane, with that lane's lock alone.
 
 use super::{Arrays, wait_for_all};
 use crate::error::Error;
 use crate::lane_calls::{self, LaneCall};
+use crate::lane_starts;
 use crate::status::MpiStatus;
 use crate::types::Request;
 use std::ffi::c_int;
@@ -43,6 +44,23 @@ pub(crate) unsafe fn lane_waitall(
         // SAFETY: the arrays have `count` elements, as MPI requires of the program.
         ended => unsafe { wait_for_rest(count, requests, statuses, ended) },
     }
+}
+
+/// MPI_Start.
+#[inline(always)]
+pub(crate) unsafe fn lane_start(request: *mut Request) -> Result<LaneCall, Error> {
+    // SAFETY: `request` is NULL or may be read, as MPI requires of the program.
+    Ok(unsafe { lane_starts::start(request) })
+}
+
+/// MPI_Startall.
+#[inline(always)]
+pub(crate) unsafe fn lane_startall(
+    count: c_int,
+    requests: *mut Request,
+) -> Result<LaneCall, Error> {
+    // SAFETY: the array is NULL or has `count` elements, as MPI requires of the program.
+    Ok(unsafe { lane_starts::start_all(count, requests) })
 }
 
 /// Waits for the requests from `first` on, which may be of any kind. The statuses of the requests before them are filled already.

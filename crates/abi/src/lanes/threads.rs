@@ -1,0 +1,86 @@
+//! The threads that use lanes, and their turns on processors.
+//!
+//! If more threads communicate than there are processors, a thread that waits yields its processor at random
+//! ([`RandomYields`]), and stays on the processors of its process. So threads of two processes that exchange messages run at the same time
+//! on different processors, where a message needs no change of threads.
+
+use super::MessageLane;
+use crate::lock::me;
+use parking_lot::Mutex;
+use std::time::{Duration, Instant};
+use weft_fabric::wait::{Affinity, ProcessorTurns, RandomYields};
+
+/// Count of the threads that have used lanes and have not ended. It also decides the protocols of long messages.
+pub static TURNS: ProcessorTurns = ProcessorTurns::new();
+
+/// Processors of this process, if its threads should stay there. Each thread reads them once.
+static PLACE: Mutex<Option<Box<[usize]>>> = Mutex::new(None);
+
+/// Maximum length of a yield that is not ascribed to a foreign thread: less than the shortest time slices.
+const FOREIGN_MOST: Duration = Duration::from_millis(1);
+
+/// A thread that counts in [`TURNS`] as long as this value.
+struct CountedThread {
+    home: Option<Affinity>,
+}
+
+impl CountedThread {
+    fn new() -> CountedThread {
+        TURNS.begin_thread();
+        CountedThread { home: PLACE.lock().clone().map(Affinity::new) }
+    }
+}
+
+impl Drop for CountedThread {
+    fn drop(&mut self) {
+        TURNS.end_thread();
+        // A later thread may have this thread's name. Without this, such a thread would enter lanes by the favour of this thread, and
+        // would not be counted.
+        MessageLane::open().for_each(MessageLane::give_up);
+    }
+}
+
+thread_local! {
+    static COUNTED: CountedThread = CountedThread::new();
+    static YIELDS: RandomYields = const { RandomYields::new() };
+}
+
+/// Counts the calling thread, if it is not counted. A thread that is about to end is not counted any more.
+pub fn count_thread() {
+    let _ = COUNTED.try_with(|_| ());
+}
+
+/// Sets the processors of this process, for threads that are not counted yet.
+pub fn set_place(processors: Option<Box<[usize]>>) {
+    *PLACE.lock() = processors;
+}
+
+/// Returns true if more threads communicate than there are processors.
+pub fn crowded() -> bool {
+    TURNS.is_crowded()
+}
+
+/// Yields the processor in some of the rounds of a wait, if more threads communicate than there are processors. The peer's thread may
+/// run at the same time on another processor, so its answer may come without a yield. If it does not, another thread of this process
+/// needs the processor.
+#[inline]
+pub fn take_turns(round: u32) {
+    if round.is_multiple_of(RandomYields::ROUNDS) && crowded() {
+        yield_if_due();
+    }
+}
+
+#[cold]
+fn yield_if_due() {
+    let seed = || me() as u64 ^ u64::from(std::process::id()) << 48;
+    if !YIELDS.with(|yields| yields.is_due(seed)) {
+        return;
+    }
+    let before = Instant::now();
+    std::thread::yield_now();
+    let after = Instant::now();
+    // During a longer yield a foreign thread had the processor, which may be the reason why this thread is elsewhere.
+    if after - before <= FOREIGN_MOST {
+        let _ = COUNTED.try_with(|thread| thread.home.as_ref().map(|home| home.keep(after)));
+    }
+}
