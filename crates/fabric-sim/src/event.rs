@@ -235,7 +235,7 @@ impl WorldState {
         done.map(|counter| {
             // The acknowledgement travels back like a small write.
             let latency = match self.is_local(from, to) {
-                true if self.levels.is_some() => 0,
+                true if self.levels.is_some() || self.machine.local.busy => 0,
                 true => self.prices.local.latency,
                 false => self.prices.write.latency,
             };

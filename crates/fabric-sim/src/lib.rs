@@ -9,6 +9,7 @@
 //!                               order of messages, also after deaths            turns, order, deaths
 //!   RankThreads                 a rank's threads, cores, interrupts, signals    threads; their interface: host
 //!   NetworkState                ports and buses, where messages wait            network
+//!   WorldState::carry_*         payloads that processors of a node carry        carrying, aided_read
 //!   NodeLevels                  caches, domains and sockets of a node            node_levels
 //!   RankProcesses               ranks that are processes of their own        processes, address_spaces, remote_rank
 //!   Machine                     a TOML file: latencies, gaps, rates             machine
@@ -20,8 +21,10 @@
 #![warn(missing_docs)]
 
 mod address_spaces;
+mod aided_read;
 mod arrival_record;
 mod arrivals;
+mod carrying;
 mod cluster;
 mod deaths;
 mod event;

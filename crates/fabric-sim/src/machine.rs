@@ -89,8 +89,11 @@ fn one() -> Count {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeHost {
-    /// Rate of a copy by the processor.
+    /// Rate of a copy by the processor; with `copies`, the rate of bytes beyond the longest of them.
     pub copy: Rate,
+    /// Times of copies by the processor by length, from short to long. Without entries, `copy` gives the time of all lengths.
+    #[serde(default)]
+    pub copies: Vec<MeasuredTransfer>,
     /// Rate of a reduction, in bytes of one operand.
     pub reduce: Rate,
     /// Time before each copy and each reduction.
@@ -99,6 +102,10 @@ pub struct NodeHost {
     /// Time from a program's call of a collective operation to the operation's first instruction.
     #[serde(default)]
     pub entry: Time,
+    /// Processor time that a program's computing takes longer after a turn of `weft sim run` on this host, because the program's code and
+    /// data have left the caches. It is subtracted from the measured processor time.
+    #[serde(default)]
+    pub turn: Time,
     /// Time from a word's change in memory to the program that polls the word.
     #[serde(default)]
     pub poll: Time,
@@ -236,6 +243,18 @@ pub struct Local {
     /// Times of transfers by length, from short to long. Without entries, `bandwidth` gives the time of all lengths.
     #[serde(default)]
     pub transfers: Vec<MeasuredTransfer>,
+    /// Times of reads of memory that the ranks of a node share, from short to long. Without entries, such reads take the times of other
+    /// transfers.
+    #[serde(default)]
+    pub reads: Vec<MeasuredTransfer>,
+    /// Times of reads of another rank's private memory while this rank is busy itself, from short to long. Without entries, and for
+    /// reads shorter than the first entry, such reads take the times of other transfers. Used only if `busy` is true.
+    #[serde(default)]
+    pub unaided: Vec<MeasuredTransfer>,
+    /// True if the processors of the ranks carry the payloads: the poster's of a write or a read, the receiver's of a message. Then a
+    /// transfer keeps a processor busy for the time of its payload. If false, transfers take no time of processors.
+    #[serde(default)]
+    pub busy: bool,
     /// Rate of the payload, whose time is added to the latency; with `transfers`, the rate of bytes beyond the longest of them.
     pub bandwidth: Rate,
     /// True if atomic operations of a rank are visible to other ranks' processors immediately, so that algorithms for shared memory

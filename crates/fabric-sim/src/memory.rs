@@ -109,6 +109,11 @@ impl WorldMemory {
         Ok(entry.memory.part(at.addr as usize, len))
     }
 
+    /// Returns true if the fabric allocated the memory of the region of `at`.
+    pub fn is_allocated(&self, at: RemoteAddr) -> bool {
+        self.entries.get(at.key.0[0] as u32 as usize).is_some_and(|entry| entry.allocated)
+    }
+
     /// Returns the word at `at`, which must be aligned and in memory that the fabric allocated.
     pub fn word(&self, rank: usize, at: RemoteAddr) -> Result<Sge, Fault> {
         let word = self.find(rank, at, 8)?;

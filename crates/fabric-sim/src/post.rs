@@ -66,6 +66,7 @@ impl Sim {
             price.latency += prices.immediate;
         }
         state.spend(me, price.overhead, Activity::Post);
+        state.carry_write(me, peer, len);
         let at = state.ranks[me].clock;
         // Data and flag lie at different addresses, so they are two writes that are posted together.
         let pair = len > 0 && matches!(then, AfterWrite::Flag(..));
@@ -104,9 +105,10 @@ impl Sim {
         state.memory.find(peer, src, dst.len())?;
         let price = state.price(self.rank(), peer, state.prices.read);
         state.spend(self.rank(), price.overhead, Activity::Post);
+        let len = dst.len();
+        state.carry_read(self.rank(), peer, src, len);
         let at = state.ranks[self.rank()].clock;
         let request = FlightAction::ReadRequest { dst, src, done };
-        let len = dst.len();
         state.launch_over(rail, at, self.rank(), peer, 0, price.latency / 2, request);
         state.spend_copying(self.rank(), peer, len);
         Ok(())
@@ -157,7 +159,7 @@ impl Sim {
         } else if len == 0 {
             (FlightPayload::None(Sge::EMPTY), PostOutcome::Done)
         } else {
-            let time = state.prices.call + state.prices.copy.time(len);
+            let time = state.prices.call + state.machine.host.copy_time(len);
             state.spend(me, time, Activity::Copy);
             (FlightPayload::copy(payload, &state.pool), PostOutcome::Done)
         };

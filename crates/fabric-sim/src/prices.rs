@@ -37,7 +37,6 @@ pub struct Prices {
     pub call: Picoseconds,
     pub registration: Picoseconds,
     pub registration_page: Picoseconds,
-    pub copy: Rate,
     pub reduce: Rate,
     pub bandwidth: Rate,
     /// Maximum inline payload, in bytes.
@@ -68,7 +67,6 @@ impl Prices {
             call: host.call.0,
             registration: host.registration.0,
             registration_page: host.registration_page.0,
-            copy: host.copy,
             reduce: host.reduce,
             bandwidth: rail.bandwidth,
             inline: rail.inline,

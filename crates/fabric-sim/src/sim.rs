@@ -197,6 +197,7 @@ impl Fabric for Sim {
         if state.prices.descriptor > 0 && !state.is_local(self.rank, peer) {
             state.spend(self.rank, state.prices.descriptor, Activity::Receive);
         }
+        state.carry_message(self.rank, number);
         let FlightAction::Message { head, payload, .. } = &state.flights[number].action else {
             unreachable!("an inbox holds messages")
         };
@@ -407,7 +408,9 @@ impl weft_fabric::Simulated for Sim {
         let prices = &state.prices;
         let (time, activity) = match work {
             Work::Copy(0) | Work::Reduce(0) => return,
-            Work::Copy(bytes) => (prices.call + prices.copy.time(bytes), Activity::Copy),
+            Work::Copy(bytes) => {
+                (prices.call + state.machine.host.copy_time(bytes), Activity::Copy)
+            }
             Work::Reduce(bytes) => (prices.call + prices.reduce.time(bytes), Activity::Reduce),
             Work::Entry => (prices.entry, Activity::Post),
             Work::Match => (prices.matching, Activity::Receive),

@@ -55,7 +55,7 @@ impl WorldState {
             self.queue.push(at, index);
             return Some(index);
         } else if a == b {
-            at + self.prices.local.latency + self.machine.local.time(bytes)
+            at + self.time_within_node(&flight)
         } else {
             let works = |&rail: &usize| self.network.works(a, rail) && self.network.works(b, rail);
             let Some(rail) = rail.filter(works).or_else(|| self.network.rail(a, b)) else {

@@ -120,21 +120,26 @@ pub struct Count(pub usize);
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Count, D::Error> {
-        whole(from, 1.0, "a whole number from 1 to 1000000").map(Count)
+        let expected = "a whole number from 1 to 1000000";
+        whole(from, Number { expected, least: 1.0, most: 1e6 }).map(Count)
     }
 }
 
 /// Reads a number of bytes that may be zero, for `#[serde(deserialize_with)]`.
 pub(crate) fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
-    whole(from, 0.0, "a whole number of bytes from 0 to 1000000")
+    let expected = "a whole number of bytes from 0 to 1000000";
+    whole(from, Number { expected, least: 0.0, most: 1e6 })
 }
 
-fn whole<'de, D: Deserializer<'de>>(
-    from: D,
-    least: f64,
-    expected: &'static str,
-) -> Result<usize, D::Error> {
-    let value = from.deserialize_any(Number { expected, least, most: 1e6 })?;
+/// Reads the length of a transfer in bytes, for `#[serde(deserialize_with)]`.
+pub(crate) fn length<'de, D: Deserializer<'de>>(from: D) -> Result<usize, D::Error> {
+    let expected = "a whole number of bytes from 1 to 1000000000";
+    whole(from, Number { expected, least: 1.0, most: 1e9 })
+}
+
+fn whole<'de, D: Deserializer<'de>>(from: D, number: Number) -> Result<usize, D::Error> {
+    let expected = number.expected;
+    let value = from.deserialize_any(number)?;
     if value.fract() == 0.0 {
         Ok(value as usize)
     } else {

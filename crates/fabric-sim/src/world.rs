@@ -4,6 +4,7 @@
 //! posts, copies and computes in local time. It sees arrivals up to global time, so the end of a wait is exact. A poll without a
 //! wait must first let global time catch up ([`weft_fabric::FabricExt::poll_clock`]).
 
+use crate::aided_read::AidedRead;
 use crate::arrival_record::ArrivalRecord;
 use crate::in_flight::{FlightAction, NONE, SimFlights};
 use crate::machine::Machine;
@@ -88,6 +89,7 @@ pub(crate) struct RankRest {
     /// Messages under way that could be overtaken: the time at which each message reaches its node, in ascending order, and its
     /// receiver.
     pub sent: VecDeque<(Picoseconds, u32)>,
+    pub aided_read: Option<AidedRead>,
 }
 
 /// The complete state of a simulated cluster.
@@ -151,6 +153,7 @@ impl WorldState {
             fault: None,
             host: None,
             sent: VecDeque::new(),
+            aided_read: None,
         };
         let mut state = WorldState {
             now: 0,

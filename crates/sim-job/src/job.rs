@@ -2,7 +2,7 @@
 
 use crate::account::JobAccount;
 use crate::calls;
-use crate::compute::ComputeTime;
+use crate::compute::{ComputeMeter, ComputeTime};
 use crate::files::FileTimes;
 use crate::home::JobHome;
 use crate::processes::{CopiedBytes, ProcessAccess};
@@ -152,7 +152,8 @@ impl SimJob<'_> {
         let server = |rank| {
             let sim = cluster.rank(rank);
             sim.set_processes(processes.clone());
-            RankServer::new(sim, processes.clone(), files.clone(), compute)
+            let meter = ComputeMeter::new(compute, machine);
+            RankServer::new(sim, processes.clone(), files.clone(), meter)
         };
         let servers = (0..ranks).map(server).collect();
         cluster.rank(0).record_arrows(arrows);

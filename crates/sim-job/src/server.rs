@@ -1,7 +1,7 @@
 //! The requests of a rank, carried out on its handle of the simulated cluster.
 
 use crate::account::JobAccount;
-use crate::compute::ComputeTime;
+use crate::compute::ComputeMeter;
 use crate::files::{FileTimes, FileWork};
 use crate::processes::ProcessAccess;
 use crate::quiet_turn::{PrepaidWork, QuietWait};
@@ -36,7 +36,7 @@ pub struct RankServer {
     files: Rc<RefCell<Option<FileTimes>>>,
     /// Accesses to files whose time has not passed yet. The request after them stands.
     file_work: FileWork,
-    compute: ComputeTime,
+    compute: ComputeMeter,
     /// True once the rank has left.
     pub ended: bool,
     /// The MPI function in which the rank works, as in [`RankSlot::call`].
@@ -62,7 +62,7 @@ impl RankServer {
         sim: Sim,
         processes: Rc<ProcessAccess>,
         files: Rc<RefCell<Option<FileTimes>>>,
-        compute: ComputeTime,
+        compute: ComputeMeter,
     ) -> RankServer {
         RankServer {
             sim,
@@ -150,6 +150,7 @@ impl RankServer {
         if !self.has_standing_request() {
             self.resume(slot);
         }
+        self.compute.begin_turn();
         self.turn_start = clock;
     }
 
@@ -171,7 +172,10 @@ impl RankServer {
                 JournalEntry::Work(work) if self.prepaid.covers(work) => {}
                 JournalEntry::Work(work) => self.sim.charge(work),
                 JournalEntry::Request(SimRequest::Take) if self.prepaid.take_message() => {}
-                JournalEntry::Computed(nanos) => computed += self.pass(self.compute.of(nanos)),
+                JournalEntry::Computed(nanos) => {
+                    let time = self.compute.pass(nanos);
+                    computed += self.pass(time);
+                }
                 JournalEntry::Slept(nanos) => computed += self.pass(nanos.saturating_mul(1000)),
                 JournalEntry::Call(call) => {
                     self.enter_call(call, std::mem::take(&mut computed), account);
@@ -211,7 +215,8 @@ impl RankServer {
         self.carry_out_journal(slot, account);
         let nanos = slot.compute.swap(0, Relaxed);
         let slept = slot.slept.swap(0, Relaxed).saturating_mul(1000);
-        let computed = self.pass(self.compute.of(nanos) + slept);
+        let time = self.compute.pass(nanos) + slept;
+        let computed = self.pass(time);
         if !self.has_passed_file_work(slot) {
             self.note(computed, account);
             return AfterRequest::Rests;

@@ -132,6 +132,9 @@ fn own_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let looks = built(prefix, "looks")?;
     run(&looks, 2, &[]).expect(prefix, 0, &correct)?;
     println!("ok   loops that look without waiting");
+    let cancels = built(prefix, "cancels")?;
+    run(&cancels, 2, &[]).expect(prefix, 0, &correct)?;
+    println!("ok   cancelled sends and receives, to oneself and to others");
     let clocks = built(prefix, "clocks")?;
     let followed = SimRun { options: &["--clocks"], ..run(&clocks, 2, &[]) };
     followed.expect(prefix, 0, &correct)?;
@@ -141,7 +144,7 @@ fn own_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     fitted(prefix)?;
     phantoms(prefix)?;
     files(prefix)?;
-    tally.passed += 8;
+    tally.passed += 9;
     Ok(())
 }
 

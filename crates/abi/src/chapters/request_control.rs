@@ -9,7 +9,9 @@ use crate::objects::{RequestObject, RequestOrigin, SENT};
 use crate::state::{engine, running, state};
 use crate::status::MpiStatus;
 use crate::types::Request;
+use crate::waiting::WaitingCall;
 use std::ffi::c_int;
+use weft_p2p::RequestId;
 use weft_process::Active;
 
 /// MPI_Request_free.
@@ -78,6 +80,21 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     if let Some(active) = lanes::cancel(handle.0) {
         return if active { Ok(()) } else { inactive() };
     }
+    let message = begin_cancelling(handle)?;
+    // The operation may be complete now, so a thread that waits for it is woken.
+    engine.wake_siblings();
+    if let Some(id) = message {
+        // Only this process decides about its messages to itself. On a network they are under way for a time, so the decision is awaited:
+        // a program may look at the request once, and take a request that is not complete for one that was not cancelled.
+        let endpoint = engine.endpoint();
+        let decided = || (!endpoint.decides_cancellation(id)).then_some(());
+        engine.drive(&WaitingCall::new("MPI_Cancel"), decided);
+    }
+    Ok(())
+}
+
+/// Asks to cancel an operation. Returns its request if it is a message.
+fn begin_cancelling(handle: Request) -> Result<Option<RequestId>, Error> {
     let requests = state().requests.borrow();
     let object = requests.get(handle.0).ok_or_else(|| bad_request(handle))?;
     match (&object.active, object.kind) {
@@ -86,10 +103,8 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
             Err(Error::new(MPI_ERR_REQUEST, text))
         }
         (Some(active), _) => {
-            active.cancel(engine.endpoint());
-            // The operation may be complete now, so a thread that waits for it is woken.
-            engine.wake_siblings();
-            Ok(())
+            active.cancel(engine()?.endpoint());
+            Ok(active.message_request())
         }
         (None, _) => inactive(),
     }

@@ -1,7 +1,7 @@
 //! Checks of conditions between the tables of a machine file.
 
 use super::document::{MachineDocument, ValueForm};
-use super::{Machine, MachineError, SEND_MAX};
+use super::{Machine, MachineError, MeasuredTransfer, SEND_MAX};
 
 /// Checks that tables are written as tables, because the types would also accept lists of values.
 pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
@@ -12,6 +12,9 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
         ("host", ValueForm::Table("[host], once")),
         ("local", ValueForm::Table("[local], once")),
         ("local.transfers", ValueForm::Tables),
+        ("local.reads", ValueForm::Tables),
+        ("local.unaided", ValueForm::Tables),
+        ("host.copies", ValueForm::Tables),
         ("multicast", ValueForm::Table("[multicast], once")),
         ("file", ValueForm::Table("[file], once")),
         ("scheduler", ValueForm::Table("[scheduler], once")),
@@ -53,7 +56,10 @@ pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), Mac
     buses(machine, file)?;
     rails(machine, file)?;
     levels(machine, file)?;
-    transfers(machine, file)?;
+    transfers("local.transfers", &machine.local.transfers, file)?;
+    transfers("local.reads", &machine.local.reads, file)?;
+    transfers("local.unaided", &machine.local.unaided, file)?;
+    transfers("host.copies", &machine.host.copies, file)?;
     if machine.scheduler.slice.0 == 0 {
         let problem = "a time slice of 0; it must be above 0 us";
         return Err(file.error_at("scheduler.slice", problem.into()));
@@ -111,18 +117,23 @@ fn levels(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError>
     Ok(())
 }
 
-fn transfers(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> {
-    for (at, pair) in machine.local.transfers.windows(2).enumerate() {
+/// Checks that the transfers of the list at `path` are longer and longer, and none takes less time than the transfer before it.
+fn transfers(
+    path: &str,
+    list: &[MeasuredTransfer],
+    file: &MachineDocument,
+) -> Result<(), MachineError> {
+    for (at, pair) in list.windows(2).enumerate() {
         let (short, long) = (pair[0], pair[1]);
         if long.bytes <= short.bytes || long.time < short.time {
             let problem = format!(
                 "{} bytes in {} us after {} bytes in {} us; longer and longer transfers, none of which takes less time",
-                long.bytes.0,
+                long.bytes,
                 long.time.us(),
-                short.bytes.0,
+                short.bytes,
                 short.time.us()
             );
-            return Err(file.error_at(&format!("local.transfers.{}", at + 1), problem));
+            return Err(file.error_at(&format!("{path}.{}", at + 1), problem));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Time of a transfer between ranks of one node, without levels.
+//! Time of a transfer between ranks of one node, without levels, and of a copy by a processor.
 //!
 //! ```text
 //!   time             .- bandwidth
@@ -12,8 +12,8 @@
 //! reads another process's pages, and at last memory. SimGrid's models of MPI are linear in pieces for the same reason (Degomme et
 //! al., "Simulating MPI Applications: The SMPI Approach", 2017, section 5.1).
 
-use super::Local;
-use crate::units::{Count, Picoseconds, Time};
+use super::{Local, NodeHost};
+use crate::units::{self, Picoseconds, Rate, Time};
 use serde::Deserialize;
 
 /// A transfer whose time is known.
@@ -21,7 +21,8 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields)]
 pub struct MeasuredTransfer {
     /// Length of the payload.
-    pub bytes: Count,
+    #[serde(deserialize_with = "units::length")]
+    pub bytes: usize,
     /// Time of the payload, which is added to the latency.
     pub time: Time,
 }
@@ -29,18 +30,47 @@ pub struct MeasuredTransfer {
 impl Local {
     /// Returns the time of a payload of `bytes` bytes, which is added to the latency.
     pub fn time(&self, bytes: usize) -> Picoseconds {
-        let after = self.transfers.partition_point(|transfer| transfer.bytes.0 < bytes);
-        let (from, start) = match after.checked_sub(1).map(|at| self.transfers[at]) {
-            Some(before) => (before.bytes.0, before.time.0),
-            None => (0, 0),
-        };
-        let beyond = bytes - from;
-        match self.transfers.get(after) {
-            None => start + self.bandwidth.time(beyond),
-            Some(next) => {
-                let (rise, run) = (next.time.0 - start, next.bytes.0 - from);
-                start + (u128::from(rise) * beyond as u128 / run as u128) as Picoseconds
-            }
+        time_of(&self.transfers, self.bandwidth, bytes)
+    }
+
+    /// Returns the time of a read of `bytes` bytes of memory that the ranks of a node share.
+    pub fn read_time(&self, bytes: usize) -> Picoseconds {
+        if self.reads.is_empty() {
+            self.time(bytes)
+        } else {
+            time_of(&self.reads, self.bandwidth, bytes)
+        }
+    }
+
+    /// Returns the time of a read of `bytes` bytes of another rank's private memory while the other rank does not help.
+    pub fn unaided_time(&self, bytes: usize) -> Picoseconds {
+        match self.unaided.first() {
+            Some(first) if bytes >= first.bytes => time_of(&self.unaided, self.bandwidth, bytes),
+            _ => self.time(bytes),
+        }
+    }
+}
+
+impl NodeHost {
+    /// Returns the time of a copy of `bytes` bytes by a processor.
+    pub fn copy_time(&self, bytes: usize) -> Picoseconds {
+        time_of(&self.copies, self.copy, bytes)
+    }
+}
+
+/// Returns the time of `bytes` bytes: by interpolation up to the last known time, then at the rate `beyond`.
+fn time_of(known: &[MeasuredTransfer], beyond: Rate, bytes: usize) -> Picoseconds {
+    let after = known.partition_point(|transfer| transfer.bytes < bytes);
+    let (from, start) = match after.checked_sub(1).map(|at| known[at]) {
+        Some(before) => (before.bytes, before.time.0),
+        None => (0, 0),
+    };
+    let rest = bytes - from;
+    match known.get(after) {
+        None => start + beyond.time(rest),
+        Some(next) => {
+            let (rise, run) = (next.time.0 - start, next.bytes - from);
+            start + (u128::from(rise) * rest as u128 / run as u128) as Picoseconds
         }
     }
 }
@@ -48,16 +78,17 @@ impl Local {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::units::Rate;
 
     fn local(transfers: &[(usize, f64)]) -> Local {
-        let measured =
-            |&(bytes, us)| MeasuredTransfer { bytes: Count(bytes), time: Time::from_us(us) };
+        let measured = |&(bytes, us)| MeasuredTransfer { bytes, time: Time::from_us(us) };
         Local {
             overhead: Time(0),
             latency: Time(0),
             transfers: transfers.iter().map(measured).collect(),
+            reads: Vec::new(),
+            unaided: Vec::new(),
             bandwidth: Rate::from_mb_per_s(1000.0),
+            busy: false,
             shared: true,
             in_place: true,
         }

@@ -1,5 +1,6 @@
 //! The simulated cluster's own tests: one program, since what it compiles of the crates below is the same for all.
 
+mod carrying;
 mod conformance;
 mod deaths;
 mod determinism;

@@ -45,6 +45,16 @@ impl<F: Fabric> Endpoint<F> {
             _ => {}
         }
     }
+
+    /// Returns true while only this process can decide if a send is cancelled: the message is on its way to this process itself, or the
+    /// answer is. A wait for the decision needs no other process.
+    pub fn decides_cancellation(&self, id: RequestId) -> bool {
+        let slot = &self.state.borrow().operations.requests[id.0];
+        let is_own = slot.peer == Some(self.transport.fabric.rank() as u32);
+        let stage = slot.state.stage();
+        let is_open = matches!(stage, RequestStage::Offered | RequestStage::Unacknowledged);
+        slot.cancelling && is_own && is_open && self.transport.fabric.fault().is_none()
+    }
 }
 
 /// Handles the receiver's answer to a request to cancel. The answer is 1 if the message was taken back.
@@ -55,6 +65,11 @@ pub fn on_cancelled<F: Fabric>(
 ) -> MessageOutcome {
     let was_taken_back = e.context.0 == 1;
     if !was_taken_back {
+        for stage in [RequestStage::Offered, RequestStage::Unacknowledged] {
+            if let Some(slot) = operations.requests.waiting(peer, e.request, stage) {
+                slot.cancelling = false;
+            }
+        }
         return Ok(());
     }
     let mut is_at = |stage| operations.requests.waiting(peer, e.request, stage).is_some();

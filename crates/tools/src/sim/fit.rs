@@ -9,8 +9,12 @@
 //!   bandwidth                          a window of messages of 512 KiB
 //!   local                              the same within a host; `transfers` are the rest of messages of 64 bytes to 4 MiB, found by
 //!                                      simulation ([`transfers`]), and `bandwidth` is the rate between the two longest
+//!   local.unaided                      the same while both ranks send, so that neither helps the other
+//!   local.reads                        MPI_Get of 512 bytes to 256 KiB that the other rank has just written
 //!   host.copy                          between hosts, the rest of a message of 16 KiB, which is copied at both ends; within a host, a
-//!                                      copy by the processor
+//!                                      copy by the processor, of 64 KiB to 4 MiB
+//!   host.entry                         a reduction on MPI_COMM_SELF
+//!   host.turn                          the rest of a message of 8 bytes under `weft sim run`, beside the message itself
 //!   host.interrupt                     the receiver sleeps
 //! ```
 
@@ -22,7 +26,7 @@ use super::output_file::unwritten;
 use crate::machine::MachineInfo;
 use crate::tune::real::{Here, SentData};
 use clap::Parser;
-use rank::{LENGTHS, LONG_ROUNDS, MEDIUM, NetworkFigures, PASSES, ROUNDS};
+use rank::{COPIES, LENGTHS, LONG_ROUNDS, MEDIUM, NetworkFigures, PASSES, READS, ROUNDS};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -60,7 +64,7 @@ struct FittedFigures<'a> {
 const CALL: f64 = 0.02;
 
 /// Numbers of the file that are not measured.
-const ASSUMED: &[&str] = &["host.call", "host.entry"];
+const ASSUMED: &[&str] = &["host.call"];
 
 /// Numbers of a network that are not measured.
 const ASSUMED_NETWORK: &[&str] = &[
@@ -89,12 +93,21 @@ pub fn run(args: &FitArgs) -> Result<String, SimFailure> {
     let info = MachineInfo::look();
     let figures =
         FittedFigures { near: &near, far: far.as_ref(), model: &model, processors: info.allowed };
-    let times = transfers::fitted(&near.messages, |times| figures.file(&name, times))?;
-    let text = head(args, &info) + &figures.file(&name, &times);
-    // The numbers are checked as a reader of the file checks them.
+    let times = transfers::fitted(&near.messages, |times| figures.file(&name, times, 0.0))?;
     let written = args.file.display().to_string();
-    Machine::parse(&written, &text).map_err(|e| SimFailure::Run(e.to_string()))?;
-    std::fs::write(&args.file, &text).map_err(|e| unwritten(&args.file, &e))?;
+    let write = |turn: f64| {
+        let text = head(args, &info) + &figures.file(&name, &times, turn);
+        // The numbers are checked as a reader of the file checks them.
+        Machine::parse(&written, &text).map_err(|e| SimFailure::Run(e.to_string()))?;
+        std::fs::write(&args.file, &text).map_err(|e| unwritten(&args.file, &e))
+    };
+    write(0.0)?;
+    if far.is_none() {
+        let here = Here::new(0, &[], SentData::Written).map_err(SimFailure::Run)?;
+        let file = std::path::absolute(&args.file).unwrap_or_else(|_| args.file.clone());
+        let message = here.message_in_turns(&file).map_err(SimFailure::Run)?;
+        write((message - near.short).max(0.0))?;
+    }
     let between = far.map_or(String::new(), |far| format!("between the hosts: {far:#?}\n"));
     Ok(format!("{between}within a host: {near:#?}\nmachine file: {written}\n"))
 }
@@ -156,21 +169,74 @@ fn far_rate(messages: &TransferTimes) -> f64 {
     bytes as f64 / (longest - shorter).max(f64::MIN_POSITIVE)
 }
 
-/// Returns the entries of `local.transfers`, each with the measured time of its message. The longest message has no entry: its time
-/// is in `bandwidth`.
-fn listed(times: &TransferTimes, messages: &TransferTimes) -> String {
+/// Returns the entries of a list of a machine file. `what` is measured, and each entry is chosen to meet the measurement of its length.
+fn listed(what: &str, entries: impl IntoIterator<Item = FittedEntry>) -> String {
     let mut text = String::new();
-    for ((bytes, time), message) in LENGTHS.iter().zip(times).zip(messages).take(times.len() - 1) {
-        let time = digits(*time);
-        writeln!(text, "    {{ bytes = {bytes}, time = {time} }},  # a message: {message:.2} us")
+    for FittedEntry { bytes, time, measured } in entries {
+        let time = digits(time);
+        writeln!(text, "    {{ bytes = {bytes}, time = {time} }},  # {what}: {measured:.2} us")
             .expect("a string grows");
     }
     text
 }
 
+/// A time of a list of a machine file, and the measurement that the time meets. Times in microseconds.
+struct FittedEntry {
+    bytes: usize,
+    time: f64,
+    measured: f64,
+}
+
+/// Returns the entries of `local.transfers`. The longest message has no entry: its time is in `bandwidth`.
+fn transfer_entries(times: &TransferTimes, messages: &TransferTimes) -> Vec<FittedEntry> {
+    let entry =
+        |at: usize| FittedEntry { bytes: LENGTHS[at], time: times[at], measured: messages[at] };
+    (0..times.len() - 1).map(entry).collect()
+}
+
+/// Returns the entries of `local.unaided`: a transfer, and the time by which an exchange takes longer than a message. Shorter messages
+/// are copied at both ends, so that no rank helps another.
+fn unaided_entries(times: &TransferTimes, figures: &NetworkFigures) -> Vec<FittedEntry> {
+    let mut least: f64 = 0.0;
+    let entry = |at: usize| {
+        let longer = figures.exchanges[at] - figures.messages[at];
+        least = least.max(times[at] + longer);
+        FittedEntry { bytes: LENGTHS[at], time: least, measured: figures.exchanges[at] }
+    };
+    (0..times.len()).filter(|&at| LENGTHS[at] > MEDIUM).map(entry).collect()
+}
+
+/// Returns the entries of `local.reads`: a read without the time of a read of a word.
+fn read_entries(figures: &NetworkFigures) -> Vec<FittedEntry> {
+    let mut least: f64 = 0.0;
+    let entry = |(&measured, bytes): (&f64, usize)| {
+        least = least.max(measured - figures.get);
+        FittedEntry { bytes, time: least, measured }
+    };
+    figures.reads.iter().zip(READS).map(entry).collect()
+}
+
+/// Returns the entries of `host.copies`. The longest copy has no entry: its time is in `copy`.
+fn copy_entries(figures: &NetworkFigures) -> Vec<FittedEntry> {
+    let mut least: f64 = 0.0;
+    let entry = |(&measured, bytes): (&f64, usize)| {
+        least = least.max(measured - CALL);
+        FittedEntry { bytes, time: least, measured }
+    };
+    figures.copies.iter().zip(COPIES).take(COPIES.len() - 1).map(entry).collect()
+}
+
+/// Returns the rate of the bytes between the two longest copies, in MB/s.
+fn far_copy_rate(figures: &NetworkFigures) -> f64 {
+    let [.., shorter, longest] = figures.copies;
+    let bytes = COPIES[COPIES.len() - 1] - COPIES[COPIES.len() - 2];
+    let rate = bytes as f64 / (longest - shorter).max(f64::MIN_POSITIVE);
+    rate.min(figures.copy)
+}
+
 impl FittedFigures<'_> {
-    /// Returns the tables of the file.
-    fn file(&self, name: &str, times: &TransferTimes) -> String {
+    /// Returns the tables of the file. `turn` is the value of `host.turn`.
+    fn file(&self, name: &str, times: &TransferTimes, turn: f64) -> String {
         let (about, nodes) = match self.far {
             Some(_) => ("TCP between hosts, one connection a pair; fitted between two hosts", 64),
             None => ("a host; fitted between two of its ranks", 1),
@@ -179,7 +245,7 @@ impl FittedFigures<'_> {
         let mut text = format!(
             "name = {name:?}\nabout = {about:?}\nnodes = {nodes}\nranks_per_node = {each}\n\n"
         );
-        text += &self.host();
+        text += &self.host(turn);
         text += &self.far.map_or_else(|| unused_rail(self.near), rail);
         text += &self.local(times);
         for field in CopyModel::FIELDS {
@@ -193,27 +259,39 @@ impl FittedFigures<'_> {
         text + &format!("\n[evidence]\nassumed = [\n{}]\n", assumed.concat())
     }
 
-    fn host(&self) -> String {
+    fn host(&self, turn: f64) -> String {
         let figures = self.far.unwrap_or(self.near);
-        let (copy, how) = match self.far {
+        let (copy, how, copies) = match self.far {
             Some(far) => {
-                let how = format!("a message of 16 KiB, {:.1} us", far.medium);
-                (copy_rate(far, far.rate), how)
+                let how = format!(
+                    "a message of 16 KiB, {:.1} us; a copy by the processor has {:.0}",
+                    far.medium, far.copy
+                );
+                (copy_rate(far, far.rate), how, String::new())
             }
-            None => (self.near.copy, "64 KiB in the processor's caches".to_owned()),
+            None => {
+                let list = listed("a copy", copy_entries(self.near));
+                let list = format!(
+                    "copies = [                  # fitted: copies by a processor\n{list}]\n"
+                );
+                (far_copy_rate(self.near), "copies of 2 MiB and 4 MiB".to_owned(), list)
+            }
         };
         format!(
             "[host]
-copy = {copy}                 # fitted: {how}; a copy by the processor has {memory:.0}
-reduce = {reduce}               # fitted: MPI_Reduce_local of 64 KiB
+copy = {copy}                 # fitted: {how}
+{copies}reduce = {reduce}               # fitted: MPI_Reduce_local of 64 KiB
 call = {CALL}                 # assumed
-entry = 0.1                 # assumed
+entry = {entry}                 # fitted: MPI_Allreduce of 8 bytes on MPI_COMM_SELF
+turn = {turn}                 # fitted: with it, a message of 8 bytes takes as long under `weft sim run` as without, {short:.3} us
 interrupt = {interrupt}             # fitted: a round trip to a receiver that sleeps, less one to a receiver that polls
 
 ",
             copy = digits(copy),
-            memory = figures.copy,
             reduce = digits(figures.reduce),
+            entry = digits(figures.entry),
+            turn = digits(turn),
+            short = self.near.short,
             interrupt = digits(figures.wake),
         )
     }
@@ -227,10 +305,15 @@ interrupt = {interrupt}             # fitted: a round trip to a receiver that sl
             "[local]
 overhead = {overhead}              # fitted: 16 sends in a row within a host
 latency = {latency}             # fitted: half of a round trip of 8 bytes within a host, {short:.3} us
-bandwidth = {rate}            # fitted: messages of 768 KiB and 4 MiB
+bandwidth = {rate}            # fitted: messages of 2 MiB and 4 MiB
 shared = true
+busy = true                 # processors carry payloads
 transfers = [               # fitted: with them, simulated messages of these lengths take as long as measured
-{list}]
+{transfers}]
+unaided = [                 # fitted: messages to each other at the same time, of which no rank helps with the other's
+{unaided}]
+reads = [                   # fitted: MPI_Get with a flush of what the other rank has just written
+{reads}]
 
 [copies]                    # measured by the library, as `weft info` shows them
 ",
@@ -238,7 +321,9 @@ transfers = [               # fitted: with them, simulated messages of these len
             latency = digits(near.short - near.send - matching - 2.0 * CALL),
             short = near.short,
             rate = digits(far_rate(&near.messages)),
-            list = listed(times, &near.messages),
+            transfers = listed("a message", transfer_entries(times, &near.messages)),
+            unaided = listed("an exchange", unaided_entries(times, near)),
+            reads = listed("a read", read_entries(near)),
         )
     }
 }
@@ -306,12 +391,16 @@ mod tests {
             atomic: 24.0,
             copy: 9000.0,
             reduce: 8000.0,
-            messages: [1.0, 1.2, 3.0, 5.0, 20.0, 70.0, 200.0, 1000.0],
+            entry: 0.1,
+            messages: [1.0, 1.2, 3.0, 5.0, 7.0, 20.0, 70.0, 200.0, 300.0, 600.0, 1000.0],
+            exchanges: [1.1, 1.3, 3.2, 5.4, 6.0, 22.0, 130.0, 390.0, 580.0, 1100.0, 1900.0],
+            reads: [22.2, 22.5, 23.0, 24.0, 28.0, 50.0],
+            copies: [7.0, 28.0, 130.0, 300.0, 700.0],
         }
     }
 
     fn parsed(figures: &FittedFigures<'_>) -> Machine {
-        let text = figures.file("mine", &figures.near.messages);
+        let text = figures.file("mine", &figures.near.messages, 0.05);
         Machine::parse("mine.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
     }
 
@@ -340,6 +429,13 @@ mod tests {
         let message = local.overhead.us() + local.latency.us() + matching + 2.0 * CALL;
         assert!((message - 0.5).abs() < 0.005, "{message}");
         assert_eq!((host.nodes.0, host.ranks_per_node.0), (1, 4));
+        // A message of 256 KiB takes 70 us, and an exchange 60 us more. A read of a word takes 22 us of 24 us.
+        assert_eq!(local.unaided_time(256 << 10), local.time(256 << 10) + 60_000_000);
+        assert_eq!(local.unaided_time(512), local.time(512));
+        assert_eq!(local.read_time(16 << 10), 2_000_000);
+        // A copy of 4 MiB takes 400 us more than a copy of 2 MiB.
+        let [shorter, longest] = [2, 4].map(|mib| host.host.copy_time(mib << 20));
+        assert!((longest - shorter).abs_diff(400_000_000) < 1_000_000, "{shorter}, {longest}");
     }
 
     #[test]

@@ -117,6 +117,27 @@ impl Here {
         command
     }
 
+    /// Returns the command of a job of two ranks in virtual time on the machine of `file`. Each rank runs the part `part` of `weft`, with
+    /// the library that measures computing and the library as its arguments.
+    pub(crate) fn simulated_job(&self, file: &Path, part: &str) -> Command {
+        let mut command = Command::new(&self.weft);
+        command.args([
+            "sim",
+            "run",
+            "--quiet",
+            "--clocks",
+            "--ranks",
+            "2",
+            "--nodes",
+            "1",
+            "--machine",
+        ]);
+        command.arg(file).arg("--").arg(&self.weft).arg(part);
+        let calls = self.library.with_file_name("weft").join("libweft_sim_calls.so");
+        command.arg("--turns").arg(calls).arg(&self.library);
+        command
+    }
+
     /// Runs a job and returns the figures that its rank 0 prints, a line for each. Error: the job's last words.
     pub(crate) fn figures(&self, command: &mut Command) -> Result<Vec<f64>, String> {
         let output = command.output().map_err(|e| format!("{}: {e}", self.mpiexec.display()))?;

@@ -5,17 +5,24 @@
 //!   burst     rank 0 sends 16 messages, and waits; rank 1 computes until all have arrived, then receives them, and answers
 //!   wake-up   rank 0 computes so long that rank 1 sleeps, then sends; rank 1 answers
 //!   window    rank 0 starts 4 long messages at once; rank 1 answers when it has all
+//!   others    `rank/copying.rs`: exchanges, reads of shared memory, copies, the begin of a collective operation
 //! ```
 //! Each figure is that of the quickest of many short rounds, because other work on the machine makes rounds only longer.
 
+mod copying;
+mod turns;
+
 use crate::tune::real::{BYTE, Here, INT, MeasuringRank, SUM, WORLD};
 use clap::Parser;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Arguments of `weft fit-rank`, which `weft sim fit` starts as an MPI program of two ranks.
 #[derive(Parser, Debug)]
 pub struct FitRank {
+    /// Measures only messages of 8 bytes, in virtual time. The argument is the library that measures the computing between calls.
+    #[arg(long, value_name = "LIBRARY")]
+    turns: Option<PathBuf>,
     library: PathBuf,
 }
 
@@ -44,8 +51,16 @@ pub struct NetworkFigures {
     pub copy: f64,
     /// Rate of MPI_Reduce_local on `BLOCK` bytes.
     pub reduce: f64,
+    /// MPI_Allreduce of 8 bytes on MPI_COMM_SELF.
+    pub entry: f64,
     /// Messages of [`LENGTHS`] bytes: half of a round trip each.
     pub messages: [f64; LENGTHS.len()],
+    /// Exchanges of [`LENGTHS`] bytes: both ranks send at the same time.
+    pub exchanges: [f64; LENGTHS.len()],
+    /// MPI_Get with a flush, of [`READS`] bytes that the other rank has just written.
+    pub reads: [f64; READS.len()],
+    /// Copies of [`COPIES`] bytes by a processor.
+    pub copies: [f64; COPIES.len()],
 }
 
 /// Length of a short message, in bytes.
@@ -56,7 +71,14 @@ pub const MEDIUM: usize = 16 << 10;
 pub const LONG: usize = 512 << 10;
 
 /// Lengths of messages from a few cache lines to more than a processor's own caches, in bytes.
-pub const LENGTHS: [usize; 8] = [64, 512, 4 << 10, MEDIUM, 64 << 10, 256 << 10, 768 << 10, 4 << 20];
+pub const LENGTHS: [usize; 11] =
+    [64, 512, 4 << 10, MEDIUM, 32 << 10, 64 << 10, 256 << 10, 768 << 10, 1 << 20, 2 << 20, 4 << 20];
+
+/// Lengths of reads of shared memory, in bytes.
+pub const READS: [usize; 6] = [512, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10];
+
+/// Lengths of copies by a processor, in bytes.
+pub const COPIES: [usize; 5] = [64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20];
 
 /// Length of the operands of copies and reductions, in bytes.
 const BLOCK: usize = 64 << 10;
@@ -80,30 +102,51 @@ const LAPS: usize = 8;
 const ARRIVAL: Duration = Duration::from_micros(400);
 const ASLEEP: Duration = Duration::from_millis(3);
 
-/// Number of figures that a rank measures: single ones, then messages of [`LENGTHS`].
-const SINGLE: usize = 11;
-const ALL: usize = SINGLE + LENGTHS.len();
+/// Number of single figures that a rank measures. The lists of [`NetworkFigures`] follow.
+const SINGLE: usize = 12;
 
 /// Handles of the standard ABI.
 const INFO_NULL: usize = 0x130;
 const INT64: usize = 0x258;
 const TAG: usize = 1;
 
+impl NetworkFigures {
+    /// Returns the figures by length.
+    fn lists(&mut self) -> [&mut [f64]; 4] {
+        [&mut self.messages, &mut self.exchanges, &mut self.reads, &mut self.copies]
+    }
+}
+
 impl Here {
+    /// Returns the time of a message of [`SHORT`] bytes in virtual time, with the computing between calls as measured, on the machine of
+    /// `file`.
+    pub fn message_in_turns(&self, file: &Path) -> Result<f64, String> {
+        let figures = self.figures(&mut self.simulated_job(file, "fit-rank"))?;
+        figures.first().copied().ok_or_else(|| "the simulated job printed no figure".to_owned())
+    }
+
     /// Runs the measurements between two ranks.
     pub fn network(&self) -> Result<NetworkFigures, String> {
         let figures = self.figures(&mut self.job(2, "fit-rank"))?;
         let few = || "the job printed too few figures".to_owned();
-        let (figures, messages) = figures.split_at_checked(SINGLE).ok_or_else(few)?;
-        let [short, medium, send, receive, wake, rate, put, get, atomic, copy, reduce] =
-            figures[..]
-        else {
-            return Err(few());
-        };
-        let messages = messages.try_into().map_err(|_| few())?;
+        let mut left = figures.into_iter();
+        let mut next = || left.next().ok_or_else(few);
+        let mut single = [0.0; SINGLE];
+        for figure in &mut single {
+            *figure = next()?;
+        }
+        let [short, medium, send, receive, wake, rate, put, get, atomic, copy, reduce, entry] =
+            single;
         let times =
             NetworkFigures { short, medium, send, receive, wake, ..NetworkFigures::default() };
-        Ok(NetworkFigures { rate, put, get, atomic, copy, reduce, messages, ..times })
+        let times = NetworkFigures { rate, put, get, atomic, copy, reduce, entry, ..times };
+        let mut all = NetworkFigures { ..times };
+        for list in all.lists() {
+            for figure in list {
+                *figure = next()?;
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -146,7 +189,7 @@ struct FitProgram {
 
 impl FitProgram {
     fn start(args: &FitRank) -> Result<FitProgram, String> {
-        let program = MeasuringRank::start(&args.library)?;
+        let program = MeasuringRank::start(args.turns.as_ref().unwrap_or(&args.library))?;
         if program.size != 2 {
             return Err(format!("{} ranks, not 2", program.size));
         }
@@ -288,7 +331,7 @@ impl FitProgram {
     }
 
     /// Returns the times of one pass, in the order of [`NetworkFigures`].
-    fn figures(&mut self) -> Result<[f64; ALL], String> {
+    fn figures(&mut self) -> Result<Vec<f64>, String> {
         let (short, medium) = (self.message(SHORT)?, self.message(MEDIUM)?);
         let burst = self.burst()?;
         // Each rank knows one of the two figures.
@@ -297,18 +340,41 @@ impl FitProgram {
         let (woken, window) = (self.woken()?, self.window()?);
         let [put, get, atomic] = self.one_sided()?;
         let [copy, reduce] = self.processor()?;
-        let single = [short, medium, send, receive, woken, window, put, get, atomic, copy, reduce];
-        let mut all = [0.0; ALL];
-        all[..SINGLE].copy_from_slice(&single);
-        for (figure, bytes) in all[SINGLE..].iter_mut().zip(LENGTHS) {
+        let single: [f64; SINGLE] = [
+            short,
+            medium,
+            send,
+            receive,
+            woken,
+            window,
+            put,
+            get,
+            atomic,
+            copy,
+            reduce,
+            self.entry()?,
+        ];
+        let mut lists = NetworkFigures::default();
+        for (figure, bytes) in lists.messages.iter_mut().zip(LENGTHS) {
             *figure = self.message(bytes)?;
         }
-        Ok(all)
+        for (figure, bytes) in lists.exchanges.iter_mut().zip(LENGTHS) {
+            *figure = self.exchange(bytes)?;
+        }
+        lists.reads = self.reads()?;
+        for (figure, bytes) in lists.copies.iter_mut().zip(COPIES) {
+            *figure = self.copy(bytes)?;
+        }
+        let lists = lists.lists().into_iter().flatten();
+        Ok(single.into_iter().chain(lists.map(|figure| *figure)).collect())
     }
 }
 
 /// Runs a rank. Rank 0 prints the figures, a line for each, in the order of [`NetworkFigures`].
 pub fn run(args: &FitRank) -> Result<(), String> {
+    if args.turns.is_some() {
+        return turns::run(args);
+    }
     let mut program = FitProgram::start(args)?;
     let mut all = program.figures()?;
     for _ in 1..PASSES {
@@ -317,7 +383,9 @@ pub fn run(args: &FitRank) -> Result<(), String> {
         }
     }
     if program.is_first() {
-        let [short, _, _, _, wake, window, _, _, _, copy, reduce, ..] = &mut all;
+        let [short, _, _, _, wake, window, _, _, _, copy, reduce, ..] = &mut all[..] else {
+            return Err("too few figures".to_owned());
+        };
         *wake -= 2.0 * *short;
         *window = (WINDOW * LONG) as f64 / *window;
         (*copy, *reduce) = (BLOCK as f64 / *copy, BLOCK as f64 / *reduce);

@@ -65,14 +65,15 @@ mod tests {
             receive: 0.03,
             copy: 40_000.0,
             reduce: 30_000.0,
-            messages: [0.3, 0.4, 1.2, 3.5, 9.0, 20.0, 61.0, 400.0],
+            messages: [0.3, 0.4, 1.2, 3.5, 6.0, 9.0, 20.0, 61.0, 85.0, 190.0, 400.0],
+            copies: [1.6, 6.5, 40.0, 120.0, 280.0],
             ..NetworkFigures::default()
         };
         let file =
             FittedFigures { near: &figures, far: None, model: &CopyModel::GENERIC, processors: 2 };
         let measured = figures.messages;
-        let times = fitted(&measured, |times| file.file("host", times)).unwrap();
-        let machine = Rc::new(Machine::parse("host", &file.file("host", &times)).unwrap());
+        let times = fitted(&measured, |times| file.file("host", times, 0.0)).unwrap();
+        let machine = Rc::new(Machine::parse("host", &file.file("host", &times, 0.0)).unwrap());
         for (measured, bytes) in measured.iter().zip(LENGTHS) {
             let simulated = simulated(&machine, bytes).unwrap();
             assert!((simulated / measured - 1.0).abs() < 0.01, "{bytes}: {simulated}, {measured}");
