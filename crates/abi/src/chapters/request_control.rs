@@ -76,9 +76,8 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     if let Some(operation) = external(handle) {
         return Ok(operation.cancel()?);
     }
-    let inactive = || Err(Error::new(MPI_ERR_REQUEST, "the persistent request is not active"));
     if let Some(active) = lanes::cancel(handle.0) {
-        return if active { Ok(()) } else { inactive() };
+        return if active { Ok(()) } else { Err(not_active()) };
     }
     let message = begin_cancelling(handle)?;
     // The operation may be complete now, so a thread that waits for it is woken.
@@ -106,8 +105,12 @@ fn begin_cancelling(handle: Request) -> Result<Option<RequestId>, Error> {
             active.cancel(engine()?.endpoint());
             Ok(active.message_request())
         }
-        (None, _) => inactive(),
+        (None, _) => Err(not_active()),
     }
+}
+
+fn not_active() -> Error {
+    Error::new(MPI_ERR_REQUEST, "the persistent request is not active")
 }
 
 /// MPI_Start.
