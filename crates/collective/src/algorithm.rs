@@ -191,10 +191,21 @@ impl Algorithm {
             || self.method.is_composition_of_node()
     }
 
-    /// Returns true if a choice by predicted times may take the algorithm. The times of streams and of operations of adapters are for
-    /// comparisons only: nobody has measured these carriers among ranks that share memory.
+    /// Returns the reason if a choice by predicted times leaves the algorithm out. Such a time is for comparisons only: nobody has
+    /// measured the carrier among ranks that share memory.
+    pub fn left_out(&self) -> Option<&'static str> {
+        match self.carrier {
+            Carrier::Memory | Carrier::Messages | Carrier::Hierarchy => None,
+            Carrier::Streams => Some("streams are not measured on this node"),
+            Carrier::Writes | Carrier::Immediates => Some("writes are not measured on this node"),
+            Carrier::Atomics => Some("atomic operations are not measured on this node"),
+            Carrier::Reads => Some("reads of exposed memory are not measured on this node"),
+        }
+    }
+
+    /// Returns true if a choice by predicted times may take the algorithm.
     pub(crate) fn competes(&self) -> bool {
-        matches!(self.carrier, Carrier::Memory | Carrier::Messages | Carrier::Hierarchy)
+        self.left_out().is_none()
     }
 
     /// Returns the predicted time in nanoseconds, if the model of copies predicts a time. The model only covers ranks that share

@@ -100,6 +100,11 @@ impl<F: Fabric> Area<F> {
         }
     }
 
+    /// Returns true if all ranks can read each other's private memory. Returns `None` where [`Area::near`] knows nothing.
+    pub(crate) fn known_direct(&self) -> Option<bool> {
+        self.made.get().filter(|_| self.is_in_turn()).and_then(|made| made.near.direct)
+    }
+
     /// Tests whether all ranks can read each other's private memory. All ranks get the same answer.
     pub(crate) async fn direct(&self, link: &CommView<F>) -> Result<bool, Fault> {
         Ok(link.size() > 1 && self.made(link).await?.near.direct == Some(true))

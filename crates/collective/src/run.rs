@@ -123,7 +123,8 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
             Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
             Method::LevelPipeline => {
-                bcast::level_pipeline(link, &state.trees, root, data, parameter).await
+                let direct = state.direct(link);
+                bcast::level_pipeline(link, &state.trees, root, data, parameter, direct).await
             }
             Method::TwoLevel | Method::Levels => two_level::bcast(link, state, root, data).await,
             _ => unlisted(choice),
@@ -337,7 +338,8 @@ impl<F: Fabric> CollectiveCall<'_, F> {
                 two_level::allreduce(link, state, buffers, op).await
             }
             Method::LevelPipeline => {
-                allreduce::level_pipeline(link, &state.trees, buffers, op, parameter).await
+                let (trees, direct) = (&state.trees, state.direct(link));
+                allreduce::level_pipeline(link, trees, buffers, op, parameter, direct).await
             }
             Method::LevelSlices => two_level::allreduce_slices(link, state, buffers, op).await,
             _ => unlisted(choice),

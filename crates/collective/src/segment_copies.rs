@@ -1,19 +1,48 @@
 //! Copies of a payload's segments on a rank of a tree: from the parent, and on to the children.
 //!
 //! ```text
-//!   parent ── segment k + 4 ... k + 1 ──> receives posted ahead       segment k ... k - 3 ──> each child
+//!   by messages:  parent ── segment k + 4 ... k + 1 ──> receives posted ahead       segment k ... k - 3 ──> each child
+//!   in place:     parent ── "segment k is here" ──> child,  which reads segment k from the parent's memory
+//!                 parent <── "all read" ── child            once, at the end
 //! ```
+//! Counts for a segment and a child, where a child is one of many: by messages up to the eager limit, a message and two copies, of which the
+//! parent makes the first one for each child. So a segment of 16 KiB costs a parent with 23 children 23 copies. By longer messages, an
+//! offer, a copy by the child, and a message at its end. In place, an empty message and a copy by the child.
+//!
+//! A parent that cannot expose its memory says so in its first message, and sends its segments by messages.
 
-use crate::CommView;
 use crate::level_tree::LevelNode;
+use crate::outstanding::Outstanding;
 use crate::segments::piece;
+use crate::{CommView, words};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use weft_fabric::{Fabric, Fault, Sge};
+use weft_fabric::{Fabric, Fault, Region, RemoteAddr, RemoteRead, Sge, Staging};
 use weft_p2p::RequestId;
 
 /// Number of segments that are under way to each child, and for which receives are posted ahead.
 const AHEAD: usize = 4;
+
+/// How children get segments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentCarrier {
+    /// In messages.
+    Messages,
+    /// Children read their parent's memory. All ranks can read each other's memory.
+    InPlace,
+}
+
+impl SegmentCarrier {
+    /// Returns the carrier of `count` segments among ranks that can read each other's memory, if `is_direct` is `Some(true)`. A single
+    /// segment goes by a message, which needs no address.
+    pub fn of(is_direct: Option<bool>, count: usize) -> SegmentCarrier {
+        if is_direct == Some(true) && count > 1 {
+            SegmentCarrier::InPlace
+        } else {
+            SegmentCarrier::Messages
+        }
+    }
+}
 
 /// The receives and sends of a rank.
 pub(crate) struct SegmentCopies<'l, F: Fabric> {
@@ -29,31 +58,104 @@ pub(crate) struct SegmentCopies<'l, F: Fabric> {
     passed: usize,
     /// By segment, the sends that are under way.
     under_way: VecDeque<Vec<RequestId>>,
+    reads: Option<SegmentReads<'l, F>>,
+}
+
+/// Number of words of a parent's first message: the address of its memory, and a word that is 1 if children can read there.
+const WORDS: usize = RemoteAddr::WORDS + 1;
+
+/// Memory of a parent that its children read, and the reads of a child.
+struct SegmentReads<'l, F: Fabric> {
+    link: &'l CommView<F>,
+    /// This rank's data, if children read them.
+    exposed: Option<Region>,
+    /// First message to the children.
+    own: Staging,
+    /// First message of the parent.
+    said: Staging,
+    /// Address of the parent's data, if this rank reads there.
+    parent: Option<RemoteAddr>,
+    posted: Outstanding<F>,
+}
+
+impl<F: Fabric> Drop for SegmentReads<'_, F> {
+    fn drop(&mut self) {
+        if let Some(region) = self.exposed.take() {
+            self.link.endpoint.fabric().withdraw(region);
+        }
+    }
+}
+
+impl<'l, F: Fabric> SegmentReads<'l, F> {
+    fn new(link: &'l CommView<F>, node: &LevelNode, data: Sge) -> SegmentReads<'l, F> {
+        let has_children = !node.children.is_empty();
+        let exposed = has_children.then(|| link.endpoint.fabric().expose(data).ok()).flatten();
+        let (own, said) = (link.stage(8 * WORDS), link.stage(8 * WORDS));
+        let at = exposed.as_ref().map_or(RemoteAddr::default(), |region| region.remote);
+        words::write(at.words().into_iter().chain([u64::from(exposed.is_some())]), own.sge());
+        let posted = Outstanding::new(link.endpoint.clone());
+        SegmentReads { link, exposed, own, said, parent: None, posted }
+    }
+
+    /// Learns where the parent's data are.
+    fn learn(&mut self) {
+        let said = self.said.sge();
+        self.parent = (words::read(said, WORDS - 1) == 1).then(|| words::read_addr(said));
+    }
 }
 
 impl<'l, F: Fabric> SegmentCopies<'l, F> {
-    /// Starts to receive the first segments of `data`: `count` segments of `segment` bytes.
+    /// Starts to receive the first segments of `data`, in segments of `segment` bytes.
     pub fn begin(
         link: &'l CommView<F>,
         node: Rc<LevelNode>,
         data: Sge,
         segment: usize,
-        count: usize,
+        is_direct: Option<bool>,
     ) -> SegmentCopies<'l, F> {
+        let count = data.len().div_ceil(segment).max(1);
+        let reads = match SegmentCarrier::of(is_direct, count) {
+            SegmentCarrier::InPlace => Some(SegmentReads::new(link, &node, data)),
+            SegmentCarrier::Messages => None,
+        };
         let (asked, under_way) = (VecDeque::with_capacity(AHEAD), VecDeque::with_capacity(AHEAD));
-        let (posted, passed) = (0, 0);
-        let mut copies =
-            SegmentCopies { link, node, data, segment, count, posted, asked, passed, under_way };
-        copies.ask();
+        let mut copies = SegmentCopies {
+            link,
+            node,
+            data,
+            segment,
+            count,
+            posted: 0,
+            asked,
+            passed: 0,
+            under_way,
+            reads,
+        };
+        copies.ask_first();
         copies
     }
 
-    /// Posts receives of the next segments, up to [`AHEAD`].
+    /// Posts the receive of the parent's first message, or receives of segments.
+    fn ask_first(&mut self) {
+        match (&self.reads, self.node.parent) {
+            (Some(reads), Some(parent)) => {
+                self.asked.push_back(self.link.irecv(parent, reads.said.sge()));
+                self.posted = 1;
+            }
+            _ => self.ask(),
+        }
+    }
+
+    /// Posts receives of the next segments, or of messages that announce them, up to [`AHEAD`].
     fn ask(&mut self) {
         let Some(parent) = self.node.parent else { return };
+        let announced = self.reads.as_ref().is_some_and(|reads| reads.parent.is_some());
         while self.asked.len() < AHEAD && self.posted < self.count {
             let into = piece(self.data, self.segment, self.posted);
-            self.asked.push_back(self.link.irecv_as_each(parent, into));
+            self.asked.push_back(match announced {
+                true => self.link.irecv(parent, Sge::EMPTY),
+                false => self.link.irecv_as_each(parent, into),
+            });
             self.posted += 1;
         }
     }
@@ -76,24 +178,74 @@ impl<'l, F: Fabric> SegmentCopies<'l, F> {
     /// Waits for the next segment, and starts to send it to the children. The farthest child is served first, because its segment has
     /// the longest way.
     pub async fn pass(&mut self) -> Result<(), Fault> {
-        let received = match self.asked.pop_front() {
-            Some(receive) => self.link.wait(receive).await,
-            None => Ok(()),
-        };
+        let received = self.receive().await;
         self.ask();
         let gone = match self.under_way.len() {
             AHEAD => self.link.wait_all(self.under_way.pop_front().unwrap_or_default()).await,
             _ => Ok(()),
         };
-        let part = piece(self.data, self.segment, self.passed);
-        let send = |&child: &usize| self.link.isend_to_each(child, part);
-        self.under_way.push_back(self.node.children.iter().rev().filter_map(send).collect());
+        let sends = self.send();
+        self.under_way.push_back(sends);
         self.passed += 1;
         received.and(gone)
     }
 
-    /// Waits for the sends that are under way.
+    /// Receives the next segment from the parent, if there is one.
+    async fn receive(&mut self) -> Result<(), Fault> {
+        let Some(parent) = self.node.parent else { return Ok(()) };
+        let mut received = self.link.wait_all(self.asked.pop_front()).await;
+        let part = piece(self.data, self.segment, self.passed);
+        let Some(reads) = &mut self.reads else { return received };
+        if self.passed == 0 && received.is_ok() {
+            reads.learn();
+            if reads.parent.is_none() {
+                // The segments come in messages behind the first one.
+                self.posted = 0;
+                self.ask();
+                received = self.link.wait_all(self.asked.pop_front()).await;
+            }
+        }
+        let Some(SegmentReads { parent: Some(from), posted, .. }) = &self.reads else {
+            return received;
+        };
+        received?;
+        let peer = self.link.members[parent] as usize;
+        let from = from.offset((self.passed * self.segment) as u64);
+        posted.finish(|fabric, done| fabric.read(peer, &RemoteRead::new(part, from, done))).await
+    }
+
+    /// Starts to send the next segment to the children, or to announce it. Returns the sends that are under way.
+    fn send(&self) -> Vec<RequestId> {
+        let link = self.link;
+        let part = piece(self.data, self.segment, self.passed);
+        let mut sends = Vec::new();
+        for &child in self.node.children.iter().rev() {
+            match &self.reads {
+                Some(reads) if self.passed == 0 => sends.extend(link.isend(child, reads.own.sge())),
+                Some(SegmentReads { exposed: Some(_), .. }) => {
+                    sends.extend(link.isend(child, Sge::EMPTY));
+                }
+                _ => {}
+            }
+            if self.reads.as_ref().is_none_or(|reads| reads.exposed.is_none()) {
+                sends.extend(link.isend_to_each(child, part));
+            }
+        }
+        sends
+    }
+
+    /// Waits for the sends that are under way, and until no child reads this rank's data any more.
     pub async fn end(self) -> Result<(), Fault> {
-        self.link.wait_all(self.under_way.into_iter().flatten()).await
+        let sent = self.link.wait_all(self.under_way.into_iter().flatten()).await;
+        let Some(reads) = &self.reads else { return sent };
+        let mut last = Vec::new();
+        if let (Some(parent), Some(_)) = (self.node.parent, reads.parent) {
+            last.extend(self.link.isend(parent, Sge::EMPTY));
+        }
+        if reads.exposed.is_some() {
+            let receive = |&child: &usize| self.link.irecv(child, Sge::EMPTY);
+            last.extend(self.node.children.iter().map(receive));
+        }
+        sent.and(self.link.wait_all(last).await)
     }
 }

@@ -123,6 +123,13 @@ impl<F: Fabric> CollectiveState<F> {
         site
     }
 
+    /// Returns true if all ranks can access each other's private memory. Returns `None` if the ranks do not all know this yet. All ranks
+    /// get the same answer.
+    pub(crate) fn direct(&self, link: &CommView<F>) -> Option<bool> {
+        let known = self.placement(&link.members, link.endpoint.fabric()).in_place;
+        self.area.known_direct().or(known)
+    }
+
     /// Returns the rules by which the levels of two-level algorithms select an algorithm.
     pub fn selection(&self) -> Rc<Selection> {
         self.selection.borrow().clone()

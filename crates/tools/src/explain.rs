@@ -244,12 +244,13 @@ fn sources(args: &ExplainArgs, ranks: usize) -> Result<PredictionSources, SimFai
     let machine = machine.map(Rc::new);
     if args.hosts.as_ref().is_none_or(|hosts| hosts.count == 1) {
         let map = Rc::new(find_map(args, ranks, machine.as_deref()).map_err(request)?);
-        return Ok(PredictionSources {
-            selection: Selection::by(map.clone()),
-            map,
-            model,
-            machine,
-        });
+        let mut selection = Selection::by(map.clone());
+        if args.map.is_none() && named_map().is_none() && map.machine == installed_maps::TOGETHER {
+            // The library takes this map, too, and lets the model choose where it knows more.
+            selection = Selection::default();
+            selection.use_maps(Some(map.clone()), None);
+        }
+        return Ok(PredictionSources { selection, map, model, machine });
     }
     let named = named_map();
     let map = named
@@ -357,7 +358,13 @@ fn because(
             text.to_owned()
         }
         SelectionReason::Cheapest => {
-            "the map has no line for it: the cheapest by the model of copies".to_owned()
+            let why = match map.find(operation, case.ranks, case.bytes) {
+                Some(_) => {
+                    "the model of copies knows the caches of the ranks, and the map does not"
+                }
+                None => "the map has no line for it",
+            };
+            format!("{why}: the cheapest by the model of copies")
         }
         SelectionReason::Usual => match map.find(operation, case.ranks, case.bytes) {
             Some(_) => "nothing that the map names can serve this call: the usual one".to_owned(),
@@ -381,12 +388,15 @@ fn others(sources: &PredictionSources, case: &SelectionKey, chosen: AlgorithmCho
             continue;
         }
         let choice = predict::parameter(&sources.map, operation, ranks, bytes, algorithm);
-        able.push((choice.to_string(), sources.predict(case, choice)));
+        let cost = sources.predict(case, choice);
+        // A map names algorithms of all carriers. A choice by the model leaves some out.
+        let left_out = algorithm.left_out().filter(|_| matches!(cost, Prediction::Modelled(_)));
+        let left_out = left_out.map_or(String::new(), |why| format!("; not chosen: {why}"));
+        let name = choice.to_string();
+        able.push((format!("  {name:22} {}{left_out}\n", cost.describe()), cost));
     }
     able.sort_by(|a, b| a.1.order().total_cmp(&b.1.order()));
     let mut text = String::from("others\n");
-    for (name, cost) in able {
-        text += &format!("  {name:22} {}\n", cost.describe());
-    }
+    text.extend(able.into_iter().map(|(line, _)| line));
     text + &unable
 }

@@ -115,6 +115,19 @@ fn the_levels_of_a_large_node_are_explained() {
     for line in ["algorithm  LEVELS", "in 24 caches of 8 ranks", "in 8 NUMA domains of 3 leaders"] {
         assert!(text.contains(line), "{line}: {text}");
     }
+    // Rows of algorithms that a choice by the model leaves out give the reason. No other row does.
+    let reason = |name: &str| {
+        let row = text.lines().find(|line| line.trim_start().starts_with(&format!("{name} ")));
+        row.expect("a row").split_once("; not chosen: ").map(|(_, why)| why)
+    };
+    assert_eq!(reason("K-NOMIAL"), Some("streams are not measured on this node"));
+    assert_eq!(reason("RPE"), Some("writes are not measured on this node"));
+    assert_eq!(reason("MPI-K-NOMIAL"), None);
+    // The library does not choose by the map of ranks that share a cache.
+    let text = explain(&["allgather", "-n", "192", "--bytes", "1024"]);
+    for part in ["algorithm  LEVELS", "because    the model of copies knows the caches"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
     let text = explain(&["allreduce", "-n", "192", "--bytes", "65536"]);
     assert!(text.contains("algorithm  LEVEL-SLICES") && text.contains("by slice"), "{text}");
     let text = explain(&["reduce", "-n", "192", "--bytes", "64", "--algorithm", "LEVELS"]);

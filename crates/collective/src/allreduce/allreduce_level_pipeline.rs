@@ -24,17 +24,18 @@ use weft_p2p::RequestId;
 /// Returns the predicted time among ranks in several caches, with the default length of a segment.
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let segments = SegmentCount::of(len);
-    costs.up_levels(segments.segment).of(&segments)
-        + costs.down_levels(segments.segment).of(&segments)
+    costs.up_levels(segments.segment).of(&segments) + costs.down_levels(&segments).of(&segments)
 }
 
-/// Combines `data` of all ranks into `result` of all ranks, in segments of at most `segment` bytes and whole elements.
+/// Combines `data` of all ranks into `result` of all ranks, in segments of at most `segment` bytes and whole elements. `is_direct` is
+/// `Some(true)` on all ranks if they can read each other's memory.
 pub(crate) async fn level_pipeline<F: Fabric>(
     link: &CommView<F>,
     trees: &LevelNodes,
     buffers: ReductionBuffers,
     op: &dyn ElementReduction,
     segment: usize,
+    is_direct: Option<bool>,
 ) -> Result<(), Fault> {
     let ReductionBuffers { data, result, element } = buffers;
     let node = |shape| trees.of(link, 0, shape);
@@ -44,7 +45,7 @@ pub(crate) async fn level_pipeline<F: Fabric>(
     };
     let mut sums = SegmentSums::begin(link, data, whole_elements(segment, element), &up.children);
     let (count, segment) = (sums.count(), sums.segment());
-    let mut down = SegmentCopies::begin(link, node, result, segment, count);
+    let mut down = SegmentCopies::begin(link, node, result, segment, is_direct);
     let (mut all, mut summed) = (Ok(()), 0);
     // Sends to the parent, from the segment `freed` on.
     let (mut sends, mut freed) = (VecDeque::new(), 0);

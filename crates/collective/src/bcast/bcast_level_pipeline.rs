@@ -5,8 +5,9 @@
 //!   segment k + 1:                       socket to socket  cache to cache    within caches
 //! ```
 //! A leader forwards a segment while it receives the next segment. Cost: a segment for each level, and then each further segment takes
-//! as long as the slowest level. Each receiver copies its segment from its leader, so that leaders copy for nobody. Chosen for long
-//! payloads of ranks in several caches. In LEVELS the levels follow each other, with the whole payload.
+//! as long as the slowest level. Each receiver copies its segment from its leader, so that leaders copy for nobody: as in xhc, ranks that
+//! can read each other's memory learn a leader's address once, and then a short message for each segment. Chosen for long payloads of
+//! ranks in several caches. In LEVELS the levels follow each other, with the whole payload.
 
 use super::bcast_binomial::binomial;
 use crate::CommView;
@@ -19,22 +20,23 @@ use weft_fabric::{Fabric, Fault, Sge};
 /// Returns the predicted time among ranks in several caches, with the default length of a segment.
 pub fn time(costs: &CallCosts, len: f64) -> f64 {
     let segments = SegmentCount::of(len);
-    costs.down_levels(segments.segment).of(&segments)
+    costs.down_levels(&segments).of(&segments)
 }
 
-/// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes; the lengths are the same on all ranks.
+/// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes; the lengths are the same on all ranks. `is_direct` is
+/// `Some(true)` on all ranks if they can read each other's memory.
 pub(crate) async fn level_pipeline<F: Fabric>(
     link: &CommView<F>,
     trees: &LevelNodes,
     root: usize,
     data: Sge,
     segment: usize,
+    is_direct: Option<bool>,
 ) -> Result<(), Fault> {
     let Some(node) = trees.of(link, root, GroupShape::Star) else {
         return binomial(link, root, data).await;
     };
-    let count = data.len().div_ceil(segment).max(1);
-    let mut copies = SegmentCopies::begin(link, node, data, segment, count);
+    let mut copies = SegmentCopies::begin(link, node, data, segment, is_direct);
     let mut all = Ok(());
     while !copies.is_over() {
         all = all.and(copies.pass().await);

@@ -94,6 +94,17 @@ impl CallCosts<'_> {
         }
     }
 
+    /// Returns the nanoseconds of an empty message that announces `len` bytes, and of the read of these bytes from the sender's memory.
+    pub fn announced(&self, len: f64) -> f64 {
+        // The levels know the rate better than the distance does, by which a read in place is usually predicted.
+        self.flag() + self.line() + self.handling() + self.model.cma_call + self.copy_out(len)
+    }
+
+    /// Returns the nanoseconds for which a processor is busy with an empty message that it sends.
+    pub fn announcing(&self) -> f64 {
+        self.flag() + self.handling()
+    }
+
     /// Returns the nanoseconds for which a processor is busy with one of many messages that it receives. Senders of longer messages
     /// write into the receiver's memory.
     pub fn receive_busy(&self, len: f64) -> f64 {

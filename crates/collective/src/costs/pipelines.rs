@@ -45,16 +45,19 @@ impl PipelineTime {
 }
 
 impl CallCosts<'_> {
-    /// Returns the times of segments of `segment` bytes from the leader of each group to all its members. A member reads its segment from
-    /// its leader, so the members of a group copy at the same time. The times are infinite unless the ranks are at known places in
-    /// several caches.
-    pub fn down_levels(&self, segment: f64) -> PipelineTime {
+    /// Returns the times of segments from the leader of each group to all its members. A member reads its segment from its leader, so the
+    /// members of a group copy at the same time. If ranks can read each other's memory, a leader only announces each of several segments,
+    /// and hears from each member at the end. The times are infinite unless the ranks are at known places in several caches.
+    pub fn down_levels(&self, segments: &SegmentCount) -> PipelineTime {
+        let (segment, in_place) = (segments.segment, self.direct && segments.later > 0.0);
         let (mut first, mut slowest) = (0.0, 0.0f64);
         for stage in self.stages() {
-            // A leader sends to each member of its group.
-            let sent = (stage.members - 1.0) * stage.costs.send_busy(segment);
-            let time = stage.costs.in_round(segment) + sent;
-            first += time;
+            let (others, costs) = (stage.members - 1.0, &stage.costs);
+            let time = match in_place {
+                true => costs.announced(segment) + others * costs.announcing(),
+                false => costs.in_round(segment) + others * costs.send_busy(segment),
+            };
+            first += time + if in_place { others * costs.handling() } else { 0.0 };
             slowest = slowest.max(time);
         }
         if first > 0.0 { PipelineTime { first, further: slowest } } else { PipelineTime::NONE }

@@ -9,13 +9,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use weft_collective::algorithm::{Algorithm, Requirement};
 use weft_collective::catalog::ALGORITHMS;
-use weft_collective::{CollectiveKind, Selection, installed_maps};
+use weft_collective::{CollectiveKind, RankPlacement, Selection, installed_maps};
 use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, boxed};
 use weft_fabric_shm::Shm;
+use weft_fabric_sim::machine::NAMES;
 use weft_fabric_sim::units::Picoseconds;
-use weft_fabric_sim::{Chaos, Machine, SimOptions, run};
+use weft_fabric_sim::{Chaos, Machine, RunOutcome, SimOptions, run};
 use weft_p2p::ProtocolLimits;
 use weft_process::{Comm, Engine};
 
@@ -168,12 +169,26 @@ fn time(machine: &Rc<Machine>, ranks: usize, operation: CollectiveKind) -> Picos
     time_of(machine, TimedCall { ranks, operation, count: 1, name: "auto" })
 }
 
+/// Number of calls in a run of [`outcome_of`].
+const CALLS: u64 = 3;
+
 /// Returns the virtual time of a call that all ranks begin at once.
 fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
-    let TimedCall { ranks, operation, count, name } = timed;
+    let times = outcome_of(machine, timed).results;
+    times.into_iter().flatten().max().expect("a time")
+}
+
+/// Returns the operation of a call, as `calls` makes it.
+fn call_of(&TimedCall { ranks, operation, count, .. }: &TimedCall) -> Call {
     let algorithm = operation.algorithms().next().expect("an algorithm");
     let form = form(count, Op::Sum, false, false, false);
-    let call = calls::of(algorithm, ranks, &[form])[0];
+    calls::of(algorithm, ranks, &[form])[0]
+}
+
+/// Simulates [`CALLS`] calls. The results are the times of the last call, which all ranks begin at once.
+fn outcome_of(machine: &Rc<Machine>, timed: TimedCall) -> RunOutcome<Picoseconds> {
+    let call = call_of(&timed);
+    let TimedCall { ranks, operation, name, .. } = timed;
     let map = Rc::new(installed_maps::load(installed_maps::TOGETHER).expect("a map"));
     let mut selection = Selection::default();
     selection.use_maps(Some(map), None);
@@ -187,7 +202,7 @@ fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
             comm.select(selection);
             let prepared = call.prepare(&comm);
             // The first calls make the memory that the ranks share.
-            for _ in 0..2 {
+            for _ in 1..CALLS {
                 (prepared.make)(&comm).await.expect("no error");
             }
             comm.nonblocking_context().barrier().await.expect("no error");
@@ -196,8 +211,26 @@ fn time_of(machine: &Rc<Machine>, timed: TimedCall) -> Picoseconds {
             sim.clock() - begin
         })
     });
-    let times = outcome.expect("no deadlock").results;
-    times.into_iter().flatten().max().expect("a time")
+    outcome.expect("no deadlock")
+}
+
+/// Where ranks read each other's memory, a further segment of a pipeline costs a message and a copy for each child. No rank copies for
+/// others.
+#[test]
+fn a_segment_costs_a_message_and_a_read_for_each_child() {
+    const SEGMENT: usize = 16 << 10;
+    let machine = machine("xeon24");
+    let run = |count| {
+        let (ranks, name) = (48, "LEVEL-PIPELINE:16384");
+        let timed = TimedCall { ranks, operation: CollectiveKind::Bcast, count, name };
+        let bytes = call_of(&timed).case(ranks, RankPlacement::together(ranks)).bytes;
+        let counts = outcome_of(&machine, timed).counts;
+        [(bytes / SEGMENT) as u64, counts.messages, counts.reads]
+    };
+    let (short, long) = (run(1 << 15), run(1 << 16));
+    let [segments, messages, reads] = std::array::from_fn(|at| long[at] - short[at]);
+    assert_eq!(segments, 6);
+    assert_eq!([messages, reads], [CALLS * 47 * segments; 2]);
 }
 
 /// Returns the factor by which the time of a small call may grow between two levels of the machine. If there is one payload
@@ -216,7 +249,13 @@ fn most_growth(operation: CollectiveKind, [near, far]: [MachineLevel; 2]) -> f64
     }
 }
 
-/// A level of a machine: its ranks, its line, and the time of a line that goes through all levels up to it.
+/// Returns the depth of a tree among the `members` groups of a level, in which a rank has up to seven children, as many as the leader of a
+/// cache of `epyc9654`. There each level is one hop deep. `rome` has 16 caches in a socket, and `xeon56` 56 processors in a cache.
+fn depth(members: usize) -> usize {
+    (1..).find(|&depth| 8usize.pow(depth) >= members).expect("a depth") as usize
+}
+
+/// A level of a machine: its ranks, its line, and the time of a line that goes down a tree in each level up to it.
 #[derive(Debug, Clone, Copy)]
 struct MachineLevel {
     ranks: usize,
@@ -224,24 +263,38 @@ struct MachineLevel {
     through: Picoseconds,
 }
 
-/// From one level of the machine to the next, no small call grows faster than its tree is deep, or than its blocks are many.
+/// From one level of a machine to the next, no small call grows faster than its tree is deep, or than its blocks are many.
 #[test]
 fn small_calls_grow_no_faster_than_the_levels() {
-    let machine = machine("epyc9654");
-    let mut through = 0;
+    let mut tried = Vec::new();
+    for (name, _) in NAMES {
+        let machine = machine(name);
+        // A node with a single level has no next level.
+        if machine.level.len() > 1 {
+            small_calls_grow_with_levels(&machine);
+            tried.push(*name);
+        }
+    }
+    assert_eq!(tried, ["epyc9654", "rome", "xeon56", "xeon24"]);
+}
+
+fn small_calls_grow_with_levels(machine: &Rc<Machine>) {
+    let (mut through, mut within) = (0, 1);
     let levels = machine.level.iter().map(|level| {
-        through += level.line.0;
+        through += depth(level.processors.0 / within) as Picoseconds * level.line.0;
+        within = level.processors.0;
         MachineLevel { ranks: level.processors.0, line: level.line.0, through }
     });
     let levels: Vec<MachineLevel> = levels.collect();
     for operation in CollectiveKind::ALL {
         let times: Vec<_> =
-            levels.iter().map(|level| time(&machine, level.ranks, operation)).collect();
-        println!("{operation}: {times:?} ps on {levels:?}");
+            levels.iter().map(|level| time(machine, level.ranks, operation)).collect();
+        println!("{} {operation}: {times:?} ps on {levels:?}", machine.name);
         for (at, pair) in times.windows(2).enumerate() {
             let between = [levels[at], levels[at + 1]];
             let (growth, most) = (pair[1] as f64 / pair[0] as f64, most_growth(operation, between));
-            assert!(growth <= most, "{operation}, {between:?}: {growth} for {most}");
+            let name = &machine.name;
+            assert!(growth <= most, "{name}, {operation}, {between:?}: {growth} for {most}");
         }
     }
 }

@@ -113,6 +113,8 @@ fn calls() -> impl Iterator<Item = TimedCall> {
     };
     let few = of(24, &all, &[8, 64 << 10, 2 << 20]);
     let some = of(64, &all[..5], &[8, 64 << 10]).into_iter().chain(of(64, &all[..3], &[1 << 20]));
+    // Blocks between short and long ones.
+    let some = some.chain(of(64, &[Allgather], &[1 << 10]));
     let many = of(192, &[Gather, Scatter], &[64 << 10, 2 << 20]);
     few.into_iter().chain(of(24, &[Barrier], &[0])).chain(some).chain(many)
 }
