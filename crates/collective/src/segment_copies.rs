@@ -113,7 +113,7 @@ impl<'l, F: Fabric> SegmentCopies<'l, F> {
         segment: usize,
         is_direct: Option<bool>,
     ) -> SegmentCopies<'l, F> {
-        let count = data.len().div_ceil(segment).max(1);
+        let count = data.len().div_ceil(segment);
         let reads = match SegmentCarrier::of(is_direct, count) {
             SegmentCarrier::InPlace => Some(SegmentReads::new(link, &node, data)),
             SegmentCarrier::Messages => None,

@@ -100,6 +100,11 @@ impl Here {
         Ok(Here { mpiexec, weft, library, time, data, hosts })
     }
 
+    /// Returns true if the ranks of jobs are on several hosts.
+    pub(crate) fn is_between_hosts(&self) -> bool {
+        self.hosts.len() > 1
+    }
+
     /// Returns the command of a job in which each rank runs the part `part` of `weft`, with the library as its first argument.
     pub(crate) fn job(&self, ranks: usize, part: &str) -> Command {
         let mut command = Command::new(&self.mpiexec);

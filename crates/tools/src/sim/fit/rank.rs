@@ -23,6 +23,9 @@ pub struct FitRank {
     /// Measures only messages of 8 bytes, in virtual time. The argument is the library that measures the computing between calls.
     #[arg(long, value_name = "LIBRARY")]
     turns: Option<PathBuf>,
+    /// Leaves out the times by length, which a machine file has only within a host. A slow network would take minutes for them.
+    #[arg(long)]
+    between_hosts: bool,
     library: PathBuf,
 }
 
@@ -125,9 +128,13 @@ impl Here {
         figures.first().copied().ok_or_else(|| "the simulated job printed no figure".to_owned())
     }
 
-    /// Runs the measurements between two ranks.
+    /// Runs the measurements between two ranks. Between hosts, the lists by length are zero.
     pub fn network(&self) -> Result<NetworkFigures, String> {
-        let figures = self.figures(&mut self.job(2, "fit-rank"))?;
+        let mut job = self.job(2, "fit-rank");
+        if self.is_between_hosts() {
+            job.arg("--between-hosts");
+        }
+        let figures = self.figures(&mut job)?;
         let few = || "the job printed too few figures".to_owned();
         let mut left = figures.into_iter();
         let mut next = || left.next().ok_or_else(few);
@@ -141,6 +148,9 @@ impl Here {
             NetworkFigures { short, medium, send, receive, wake, ..NetworkFigures::default() };
         let times = NetworkFigures { rate, put, get, atomic, copy, reduce, entry, ..times };
         let mut all = NetworkFigures { ..times };
+        if self.is_between_hosts() {
+            return Ok(all);
+        }
         for list in all.lists() {
             for figure in list {
                 *figure = next()?;
@@ -185,6 +195,8 @@ struct FitProgram {
     receive: usize,
     out: Vec<u64>,
     into: Vec<u64>,
+    /// True if times by length are measured, too.
+    by_length: bool,
 }
 
 impl FitProgram {
@@ -195,7 +207,8 @@ impl FitProgram {
         }
         let [send, receive] = ["MPI_Send", "MPI_Recv"].map(|name| program.library.address(name));
         let memory = || vec![1u64; LENGTHS[LENGTHS.len() - 1] / 8];
-        Ok(FitProgram { program, send: send?, receive: receive?, out: memory(), into: memory() })
+        let (out, into, by_length) = (memory(), memory(), !args.between_hosts);
+        Ok(FitProgram { program, send: send?, receive: receive?, out, into, by_length })
     }
 
     fn is_first(&self) -> bool {
@@ -354,6 +367,9 @@ impl FitProgram {
             reduce,
             self.entry()?,
         ];
+        if !self.by_length {
+            return Ok(single.to_vec());
+        }
         let mut lists = NetworkFigures::default();
         for (figure, bytes) in lists.messages.iter_mut().zip(LENGTHS) {
             *figure = self.message(bytes)?;
