@@ -232,6 +232,48 @@ static void waits_without_memory(void)
     }
 }
 
+/* Between two calls of MPI_Waitany on an array, other calls end a persistent request of the array, start it again, and replace another
+   request. Only requests that are complete are reported, each with its own message. */
+static void changes_between_waits(void)
+{
+    MPI_Request all[4];
+    int words[4], index, flag, word;
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 4; i++) {
+            words[i] = -1;
+            word = i;
+            MPI_Recv_init(&words[i], 1, MPI_INT, 0, i, comms[i / 2], &all[i]);
+            MPI_Start(&all[i]);
+            MPI_Send(&word, 1, MPI_INT, 0, i, comms[i / 2]);
+        }
+        MPI_Waitany(4, all, &index, MPI_STATUS_IGNORE);
+        CHECK(index >= 0 && words[index] == index);
+        int again = (index + 1) % 4, other = (index + 2) % 4, last = (index + 3) % 4;
+        MPI_Wait(&all[again], MPI_STATUS_IGNORE);
+        MPI_Start(&all[again]);
+        /* The request that is open now is not reported before its message comes. */
+        MPI_Wait(&all[other], MPI_STATUS_IGNORE);
+        MPI_Request_free(&all[other]);
+        MPI_Irecv(&words[other], 1, MPI_INT, 0, 7, comms[0], &all[other]);
+        MPI_Waitany(4, all, &index, MPI_STATUS_IGNORE);
+        CHECK(index == last && words[last] == last, "%d for %d", index, last);
+        MPI_Testany(4, all, &index, &flag, MPI_STATUS_IGNORE);
+        CHECK(!flag, "%d", index);
+        word = 70;
+        MPI_Send(&word, 1, MPI_INT, 0, 7, comms[0]);
+        MPI_Waitany(4, all, &index, MPI_STATUS_IGNORE);
+        CHECK(index == other && words[other] == 70 && all[other] == MPI_REQUEST_NULL, "%d for %d", index, other);
+        word = 80;
+        MPI_Send(&word, 1, MPI_INT, 0, again, comms[again / 2]);
+        MPI_Waitany(4, all, &index, MPI_STATUS_IGNORE);
+        CHECK(index == again && words[again] == 80, "%d for %d", index, again);
+        MPI_Waitany(4, all, &index, MPI_STATUS_IGNORE);
+        CHECK(index == MPI_UNDEFINED);
+        for (int i = 0; i < 4; i++)
+            if (all[i] != MPI_REQUEST_NULL) MPI_Request_free(&all[i]);
+    }
+}
+
 int main(int argc, char **argv)
 {
     int level;
@@ -244,6 +286,7 @@ int main(int argc, char **argv)
     single();
     persistent();
     waits_without_memory();
+    changes_between_waits();
     for (int i = 0; i < COMMS; i++) MPI_Comm_free(&comms[i]);
     return end();
 }

@@ -61,12 +61,12 @@ fn start_all_in_lane(requests: &[Request]) -> LaneCall {
     let Some(lane) = MessageLane::of(requests[0].0) else { return LaneCall::Declined };
     let entered = lane.enter_to_stay();
     let Some(state) = entered.state() else { return LaneCall::Declined };
-    // No request is started if one of them has an error.
+    // All requests are checked first, so that the usual call reports an error before any request is started here.
     if !requests.iter().all(|request| state.may_start(request.0) == LaneStart::Started) {
         return LaneCall::Declined;
     }
     let mut started = requests.iter().map(|request| state.start_again(request.0));
-    // A request that stands twice in the array is active now. The usual call reports this error.
+    // A request that stands twice in the array is active now. The usual call reports an error at the first request that is active.
     match started.all(|started| matches!(started, Ok(LaneStart::Started))) {
         true => LaneCall::Done,
         false => LaneCall::Declined,

@@ -278,13 +278,13 @@ impl LaneState {
     }
 }
 
-/// Lets communicators that are made from now on have lanes, as many as all processes of the job can use.
-/// Their threads stay on `place`.
+/// Lets communicators that are made from now on have lanes, as many as all processes of the job can use. Threads that use lanes stay on
+/// `place`.
 pub fn begin(engine: &Engine, place: Option<Box<[usize]>>) {
     // All ranks of the job are on this machine if there are lanes.
     let fabric = engine.endpoint().fabric();
     TURNS.share(fabric.size(), fabric.shm().map_or(1, Shm::processors));
-    threads::set_place(place);
+    threads::set_place(place, fabric.rank());
     COUNT.store(fabric.lanes().min(LANES_END), Ordering::Relaxed);
 }
 

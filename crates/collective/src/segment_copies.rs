@@ -23,7 +23,7 @@ use weft_p2p::RequestId;
 /// Number of segments that are under way to each child, and for which receives are posted ahead.
 const AHEAD: usize = 4;
 
-/// How children get segments.
+/// Carrier of segments from a parent to its children.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentCarrier {
     /// In messages.

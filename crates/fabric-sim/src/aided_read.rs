@@ -6,6 +6,8 @@ use crate::units::Picoseconds;
 #[derive(Debug, Clone, Copy)]
 pub struct AidedRead {
     pub owner: usize,
+    /// Time at which the read began.
+    pub start: Picoseconds,
     /// Time at which the read ends if the owner helps until then.
     pub end: Picoseconds,
     /// Time of the whole read if the owner helps.

@@ -8,8 +8,8 @@
 //!             owner    ░░░░░░░░░░ helps                         ▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓▓
 //!                      local.transfers
 //! ```
-//! A rank is busy until its local clock. So a reader sees when the owner begins to help, and an owner that begins a read of its own
-//! delays the read with which it has helped.
+//! A rank is busy until its local clock. So a reader sees when the owner begins to help. Of two ranks that read from each other, the second
+//! reader delays the first read, with which it has helped. An owner that begins to read from a third rank delays no read.
 
 use crate::aided_read::AidedRead;
 use crate::in_flight::{FlightAction, SimFlight};
@@ -74,19 +74,22 @@ impl WorldState {
     fn time_of_private_read(&mut self, me: usize, owner: usize, bytes: usize) -> Picoseconds {
         let local = &self.machine.local;
         let (aided, unaided) = (local.time(bytes), local.unaided_time(bytes));
-        if me == owner || unaided <= aided {
+        if me == owner || unaided <= aided || aided == 0 {
             return aided;
         }
         let now = self.ranks[me].clock;
-        let read = self.rest[owner].aided_read.take();
-        if let Some(read) = read.filter(|read| read.owner == me && read.end > now) {
+        // A read that begins later in virtual time finds this rank busy, and has no help from the start.
+        let helped =
+            |read: &mut AidedRead| read.owner == me && (read.start..read.end).contains(&now);
+        if let Some(read) = self.rest[owner].aided_read.take_if(helped) {
             // The owner's read goes on without the help of this rank.
             let left = read.end - now;
             self.delay(owner, scaled(left, read.unaided, read.aided) - left);
         }
         let busy = self.ranks[owner].clock.saturating_sub(now).min(unaided);
         let time = busy + scaled(unaided - busy, aided, unaided);
-        self.rest[me].aided_read = Some(AidedRead { owner, end: now + time, aided, unaided });
+        self.rest[me].aided_read =
+            Some(AidedRead { owner, start: now, end: now + time, aided, unaided });
         time
     }
 }

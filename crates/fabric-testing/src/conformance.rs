@@ -35,13 +35,13 @@ pub use waiting::{
 pub type Maker<F> = Box<dyn FnOnce() -> F + Send>;
 
 /// Makes tests of all checks, or of the named checks. The argument makes the [`Maker`]s of one world. It may return `None` if this
-/// machine has nothing to test, and must have printed a notice then. `ignored "reason",` before the argument leaves the tests to
-/// `--ignored`.
+/// machine has nothing to test, and must have printed a notice then. `ignored_flags "reason",` before the argument leaves
+/// [`flags_come_after_their_data`] to `--ignored`.
 #[macro_export]
 macro_rules! tests {
     (@all [$($attribute:tt)*] $makers:expr) => {
         $crate::core_tests!(@all [$($attribute)*] $makers);
-        $crate::tests!(@each [$($attribute)*] $makers;
+        $crate::tests!($makers;
             immediates_are_counted_even_before_they_are_asked_for
             datagrams_reach_members_only
             datagrams_survive_a_flood_whole
@@ -49,10 +49,7 @@ macro_rules! tests {
             a_sleep_without_limit_lasts
         );
     };
-    (@each $attributes:tt $makers:expr; $($check:ident)*) => {
-        $($crate::tests!(@test $attributes $makers; $check);)*
-    };
-    (@test [$($attribute:tt)*] $makers:expr; $check:ident) => {
+    (@one [$($attribute:tt)*] $makers:expr; $check:ident) => {
         #[test]
         $($attribute)*
         fn $check() {
@@ -61,14 +58,14 @@ macro_rules! tests {
             }
         }
     };
-    (ignored $why:literal, $makers:expr) => {
+    (ignored_flags $why:literal, $makers:expr) => {
         $crate::tests!(@all [#[ignore = $why]] $makers);
     };
     ($makers:expr) => {
         $crate::tests!(@all [] $makers);
     };
     ($makers:expr; $($check:ident)*) => {
-        $crate::tests!(@each [] $makers; $($check)*);
+        $($crate::tests!(@one [] $makers; $check);)*
     };
 }
 
@@ -76,7 +73,8 @@ macro_rules! tests {
 #[macro_export]
 macro_rules! core_tests {
     (@all $attributes:tt $makers:expr) => {
-        $crate::tests!(@each $attributes $makers;
+        $crate::tests!(@one $attributes $makers; flags_come_after_their_data);
+        $crate::tests!($makers;
             ranks_know_who_they_are
             every_length_arrives
             messages_of_a_peer_keep_their_order
@@ -84,7 +82,6 @@ macro_rules! core_tests {
             short_payloads_are_taken_at_once
             what_has_no_room_is_kept_and_delivered
             allocated_memory_is_zero_and_used_again
-            flags_come_after_their_data
             atomics_are_atomic
             reads_and_writes_reach_exposed_memory
             bad_addresses_are_refused

@@ -115,6 +115,8 @@ struct RunningJob {
     home: JobHome,
     turns: u64,
     quiet_turns: u64,
+    /// Rank that had the last turn.
+    last_turn: Option<usize>,
     requests: u64,
     /// True once the user has been told that a rank does not come back.
     warned: bool,
@@ -169,6 +171,7 @@ impl SimJob<'_> {
             home: JobHome::new(),
             turns: 0,
             quiet_turns: 0,
+            last_turn: None,
             requests: 0,
             warned: false,
         };
@@ -290,6 +293,9 @@ impl RunningJob {
             return TurnEnd::JobEnded;
         }
         self.servers[rank].begin(self.slots.slot(rank), &mut self.account);
+        if self.last_turn.replace(rank) != Some(rank) {
+            self.servers[rank].cool();
+        }
         loop {
             // A request stands until it can be carried out.
             if !self.servers[rank].has_standing_request() {

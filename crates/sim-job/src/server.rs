@@ -150,8 +150,12 @@ impl RankServer {
         if !self.has_standing_request() {
             self.resume(slot);
         }
-        self.compute.begin_turn();
         self.turn_start = clock;
+    }
+
+    /// Notes that another rank has had the processor since this rank's last turn.
+    pub fn cool(&mut self) {
+        self.compute.begin_turn();
     }
 
     /// Adds the time since the last note to the account. The processor time of the program, and the time of the library, have

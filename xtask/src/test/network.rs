@@ -83,8 +83,8 @@ pub fn run(tally: &mut Tally) -> Result<(), String> {
 /// Runs the tests that take too long for the usual tests, or that fail by faults of others: mpi4py's tests on four hosts, and
 /// libfabric's ofi_rxd in disorder.
 pub fn soak(tally: &mut Tally) -> Result<(), String> {
-    unreliable_providers(tally)?;
-    between_hosts(&["--hosts", "4"], &with(&words()?, "--long"), tally)
+    between_hosts(&["--hosts", "4"], &with(&words()?, "--long"), tally)?;
+    unreliable_providers(tally)
 }
 
 fn with(words: &[OsString], more: &str) -> Vec<OsString> {

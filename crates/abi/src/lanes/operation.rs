@@ -1,4 +1,4 @@
-//! Calls that hold the main lock, and use a lane beside it: all but the usual sends, receives and waits.
+//! Calls that hold the main lock, and use a lane beside it: all calls except the usual sends, receives, starts, tests and waits.
 
 use super::{LaneState, MessageLane};
 use crate::chapter_state::ChapterState;
@@ -263,7 +263,9 @@ pub enum LaneRequestState {
     Unknown,
     /// A persistent request that is not active.
     Inactive,
+    /// A request whose operation is not complete.
     Open,
+    /// A request whose operation is complete or has failed.
     Over,
 }
 

@@ -7,6 +7,7 @@
 use super::MessageLane;
 use crate::lock::me;
 use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use weft_fabric::wait::{Affinity, ProcessorTurns, RandomYields};
 
@@ -15,6 +16,9 @@ pub static TURNS: ProcessorTurns = ProcessorTurns::new();
 
 /// Processors of this process, if its threads should stay there. Each thread reads them once.
 static PLACE: Mutex<Option<Box<[usize]>>> = Mutex::new(None);
+
+/// Number of this process in the job, from which its threads make the seeds of their random numbers.
+static PROCESS: AtomicU64 = AtomicU64::new(0);
 
 /// Maximum length of a yield that is not ascribed to a foreign thread: less than the shortest time slices.
 const FOREIGN_MOST: Duration = Duration::from_millis(1);
@@ -50,9 +54,10 @@ pub fn count_thread() {
     let _ = COUNTED.try_with(|_| ());
 }
 
-/// Sets the processors of this process, for threads that are not counted yet.
-pub fn set_place(processors: Option<Box<[usize]>>) {
+/// Sets the processors and the rank of this process, for threads that are not counted yet.
+pub fn set_place(processors: Option<Box<[usize]>>, rank: usize) {
     *PLACE.lock() = processors;
+    PROCESS.store(rank as u64, Ordering::Relaxed);
 }
 
 /// Returns true if more threads communicate than there are processors.
@@ -61,7 +66,7 @@ pub fn crowded() -> bool {
 }
 
 /// Yields the processor in some of the rounds of a wait, if more threads communicate than there are processors. The peer's thread may
-/// run at the same time on another processor, so its answer may come without a yield. If it does not, another thread of this process
+/// run at the same time on another processor, so its answer may come without a yield. If no answer comes, another thread of this process
 /// needs the processor.
 #[inline]
 pub fn take_turns(round: u32) {
@@ -72,7 +77,12 @@ pub fn take_turns(round: u32) {
 
 #[cold]
 fn yield_if_due() {
-    let seed = || me() as u64 ^ u64::from(std::process::id()) << 48;
+    // Threads of two processes may have the same address, and in containers the same process number, but not the same rank.
+    let seed = || {
+        me() as u64
+            ^ (PROCESS.load(Ordering::Relaxed) + 1) << 48
+            ^ u64::from(std::process::id()) << 32
+    };
     if !YIELDS.with(|yields| yields.is_due(seed)) {
         return;
     }

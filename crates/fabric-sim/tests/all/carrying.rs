@@ -29,16 +29,28 @@ async fn pass_until(sim: &Sim, time: Picoseconds) {
     sim.catch_up().await;
 }
 
+/// Start of a read, by the local time of the reader.
+#[derive(Clone, Copy)]
+enum ReadStart {
+    Never,
+    At(Picoseconds),
+    /// As `At`, while other ranks may be at an earlier time.
+    Ahead(Picoseconds),
+}
+
 /// Lets both ranks read [`LEN`] bytes from each other: of private memory, each at its own time. Returns the times of the ends.
-fn reads(machine: &Rc<Machine>, starts: [Option<Picoseconds>; 2]) -> [Picoseconds; 2] {
+fn reads(machine: &Rc<Machine>, starts: [ReadStart; 2]) -> [Picoseconds; 2] {
     let all = Rc::new(RefCell::new(Vec::new()));
     let outcome = run(machine, SimOptions::new(2), |sim: Sim| {
         let all = all.clone();
         all.borrow_mut().push(sim.expose(Sge::phantom(LEN)).unwrap().remote);
         let start = starts[sim.rank()];
         async move {
-            let Some(start) = start else { return sim.clock() };
-            pass_until(&sim, start).await;
+            match start {
+                ReadStart::Never => return sim.clock(),
+                ReadStart::At(start) => pass_until(&sim, start).await,
+                ReadStart::Ahead(start) => sim.charge(Work::Compute(start - sim.clock())),
+            }
             let (peer, done) = (1 - sim.rank(), sim.counters().allocate());
             let from = all.borrow()[peer];
             sim.read(peer, &RemoteRead::new(Sge::phantom(LEN), from, Some(done))).unwrap();
@@ -54,13 +66,22 @@ fn reads(machine: &Rc<Machine>, starts: [Option<Picoseconds>; 2]) -> [Picosecond
 fn an_owner_that_waits_helps_with_a_read() {
     let machine = machine(true);
     let poll = machine.host.poll.0;
-    let [end, _] = reads(&machine, [Some(100 * US), None]);
+    let [end, _] = reads(&machine, [ReadStart::At(100 * US), ReadStart::Never]);
     assert_eq!(end, 100 * US + 11 * US + poll);
     // Rank 1 computes until 104 us, so that the first 4 us have a fifth of the read of rank 0, and it would end at 112 us. Then rank 1 reads,
     // and the last 8 us become 16 us. At 120 us rank 1 has 4 us of 20 us left, which are 2 us with help.
-    let [first, second] = reads(&machine, [Some(100 * US), Some(104 * US)]);
+    let [first, second] = reads(&machine, [100, 104].map(|us| ReadStart::At(us * US)));
     assert_eq!(first, 120 * US, "the end of the delayed read");
     assert_eq!(second, 104 * US + (16 + 2 + 1) * US + poll);
+}
+
+#[test]
+fn a_read_is_not_delayed_by_a_read_before_it() {
+    let machine = machine(true);
+    let poll = machine.host.poll.0;
+    // Rank 0 is ahead: its read begins later in virtual time than the read of rank 1, for which rank 0 is busy.
+    let ends = reads(&machine, [150, 104].map(|us| ReadStart::Ahead(us * US)));
+    assert_eq!(ends, [150 + 10 + 1, 104 + 20 + 1].map(|us| us * US + poll));
 }
 
 #[test]
@@ -68,7 +89,7 @@ fn transfers_do_not_delay_each_other_if_processors_do_not_carry_them() {
     let machine = machine(false);
     let poll = machine.host.poll.0;
     // A latency there, and another back with the bytes.
-    let ends = reads(&machine, [Some(100 * US), Some(104 * US)]);
+    let ends = reads(&machine, [100, 104].map(|us| ReadStart::At(us * US)));
     assert_eq!(ends, [100 * US, 104 * US].map(|start| start + 12 * US + poll));
 }
 

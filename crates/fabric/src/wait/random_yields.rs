@@ -18,7 +18,7 @@ use std::cell::Cell;
 
 /// The random numbers of a thread.
 ///
-/// Contract: the numbers of different threads, also of different processes, are independent of each other if their seeds differ.
+/// Contract: the numbers of different threads, also of different processes, are independent of each other if the seeds that they are given differ.
 #[derive(Debug)]
 pub struct RandomYields(Cell<u64>);
 

@@ -49,11 +49,14 @@ impl<F: Fabric> Endpoint<F> {
     /// Returns true while only this process can decide if a send is cancelled: the message is on its way to this process itself, or the
     /// answer is. A wait for the decision needs no other process.
     pub fn decides_cancellation(&self, id: RequestId) -> bool {
+        if self.fault().is_some() {
+            return false;
+        }
         let slot = &self.state.borrow().operations.requests[id.0];
         let is_own = slot.peer == Some(self.transport.fabric.rank() as u32);
         let stage = slot.state.stage();
         let is_open = matches!(stage, RequestStage::Offered | RequestStage::Unacknowledged);
-        slot.cancelling && is_own && is_open && self.transport.fabric.fault().is_none()
+        slot.cancelling && is_own && is_open
     }
 }
 

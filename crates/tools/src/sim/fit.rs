@@ -28,7 +28,7 @@ use crate::tune::real::{Here, SentData};
 use clap::Parser;
 use rank::{COPIES, LENGTHS, LONG_ROUNDS, MEDIUM, NetworkFigures, PASSES, READS, ROUNDS};
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use transfers::TransferTimes;
 use weft_fabric::{CopyModel, Unit};
@@ -95,19 +95,24 @@ pub fn run(args: &FitArgs) -> Result<String, SimFailure> {
         FittedFigures { near: &near, far: far.as_ref(), model: &model, processors: info.allowed };
     let times = transfers::fitted(&near.messages, |times| figures.file(&name, times, 0.0))?;
     let written = args.file.display().to_string();
-    let write = |turn: f64| {
+    let write = |file: &Path, turn: f64| {
         let text = head(args, &info) + &figures.file(&name, &times, turn);
         // The numbers are checked as a reader of the file checks them.
         Machine::parse(&written, &text).map_err(|e| SimFailure::Run(e.to_string()))?;
-        std::fs::write(&args.file, &text).map_err(|e| unwritten(&args.file, &e))
+        std::fs::write(file, &text).map_err(|e| unwritten(file, &e))
     };
-    write(0.0)?;
-    if far.is_none() {
-        let here = Here::new(0, &[], SentData::Written).map_err(SimFailure::Run)?;
-        let file = std::path::absolute(&args.file).unwrap_or_else(|_| args.file.clone());
-        let message = here.message_in_turns(&file).map_err(SimFailure::Run)?;
-        write((message - near.short).max(0.0))?;
-    }
+    let turn = match far {
+        Some(_) => 0.0,
+        None => {
+            let draft = tempfile::Builder::new().suffix(".toml").tempfile();
+            let draft = draft.map_err(|e| SimFailure::Run(format!("a temporary file: {e}")))?;
+            write(draft.path(), 0.0)?;
+            let here = Here::new(0, &[], SentData::Written).map_err(SimFailure::Run)?;
+            let message = here.message_in_turns(draft.path()).map_err(SimFailure::Run)?;
+            (message - near.short).max(0.0)
+        }
+    };
+    write(&args.file, turn)?;
     let between = far.map_or(String::new(), |far| format!("between the hosts: {far:#?}\n"));
     Ok(format!("{between}within a host: {near:#?}\nmachine file: {written}\n"))
 }
@@ -283,7 +288,7 @@ copy = {copy}                 # fitted: {how}
 {copies}reduce = {reduce}               # fitted: MPI_Reduce_local of 64 KiB
 call = {CALL}                 # assumed
 entry = {entry}                 # fitted: MPI_Allreduce of 8 bytes on MPI_COMM_SELF
-turn = {turn}                 # fitted: with it, a message of 8 bytes takes as long under `weft sim run` as without, {short:.3} us
+turn = {turn}                 # fitted: without it, a message of 8 bytes takes so much longer under `weft sim run` than measured, {short:.3} us
 interrupt = {interrupt}             # fitted: a round trip to a receiver that sleeps, less one to a receiver that polls
 
 ",
