@@ -123,8 +123,8 @@ impl<F: Fabric> CollectiveCall<'_, F> {
             Method::GatherMulticast => bcast::multicast(link, state, root, data, parameter).await,
             Method::StagingRing => bcast::shm_ring(link, &state.area, root, data).await,
             Method::LevelPipeline => {
-                let direct = state.direct(link);
-                bcast::level_pipeline(link, &state.trees, root, data, parameter, direct).await
+                let carrier = state.segment_carrier(link);
+                bcast::level_pipeline(link, &state.trees, root, data, parameter, carrier).await
             }
             Method::TwoLevel | Method::Levels => two_level::bcast(link, state, root, data).await,
             _ => unlisted(choice),
@@ -338,8 +338,8 @@ impl<F: Fabric> CollectiveCall<'_, F> {
                 two_level::allreduce(link, state, buffers, op).await
             }
             Method::LevelPipeline => {
-                let (trees, direct) = (&state.trees, state.direct(link));
-                allreduce::level_pipeline(link, trees, buffers, op, parameter, direct).await
+                let (trees, carrier) = (&state.trees, state.segment_carrier(link));
+                allreduce::level_pipeline(link, trees, buffers, op, parameter, carrier).await
             }
             Method::LevelSlices => two_level::allreduce_slices(link, state, buffers, op).await,
             _ => unlisted(choice),

@@ -23,25 +23,14 @@ use weft_p2p::RequestId;
 /// Number of segments that are under way to each child, and for which receives are posted ahead.
 const AHEAD: usize = 4;
 
-/// Carrier of segments from a parent to its children.
+/// Carrier of segments from a parent to its children, the same on all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentCarrier {
-    /// In messages.
+    /// Each segment goes by a message.
     Messages,
-    /// Children read their parent's memory. All ranks can read each other's memory.
+    /// Children read their parent's memory. All ranks can read each other's memory. A payload of a single segment goes by a message, which
+    /// needs no address.
     InPlace,
-}
-
-impl SegmentCarrier {
-    /// Returns the carrier of `count` segments among ranks that can read each other's memory, if `is_direct` is `Some(true)`. A single
-    /// segment goes by a message, which needs no address.
-    pub fn of(is_direct: Option<bool>, count: usize) -> SegmentCarrier {
-        if is_direct == Some(true) && count > 1 {
-            SegmentCarrier::InPlace
-        } else {
-            SegmentCarrier::Messages
-        }
-    }
 }
 
 /// The receives and sends of a rank.
@@ -69,10 +58,10 @@ struct SegmentReads<'l, F: Fabric> {
     link: &'l CommView<F>,
     /// This rank's data, if children read them.
     exposed: Option<Region>,
-    /// First message to the children.
-    own: Staging,
-    /// First message of the parent.
-    said: Staging,
+    /// First message to the children, if there are any.
+    to_children: Option<Staging>,
+    /// First message of the parent, if there is one.
+    from_parent: Option<Staging>,
     /// Address of the parent's data, if this rank reads there.
     parent: Option<RemoteAddr>,
     posted: Outstanding<F>,
@@ -90,17 +79,21 @@ impl<'l, F: Fabric> SegmentReads<'l, F> {
     fn new(link: &'l CommView<F>, node: &LevelNode, data: Sge) -> SegmentReads<'l, F> {
         let has_children = !node.children.is_empty();
         let exposed = has_children.then(|| link.endpoint.fabric().expose(data).ok()).flatten();
-        let (own, said) = (link.stage(8 * WORDS), link.stage(8 * WORDS));
-        let at = exposed.as_ref().map_or(RemoteAddr::default(), |region| region.remote);
-        words::write(at.words().into_iter().chain([u64::from(exposed.is_some())]), own.sge());
+        let to_children = has_children.then(|| link.stage(8 * WORDS));
+        if let Some(message) = &to_children {
+            let at = exposed.as_ref().map_or(RemoteAddr::default(), |region| region.remote);
+            let words = at.words().into_iter().chain([u64::from(exposed.is_some())]);
+            words::write(words, message.sge());
+        }
+        let from_parent = node.parent.map(|_| link.stage(8 * WORDS));
         let posted = Outstanding::new(link.endpoint.clone());
-        SegmentReads { link, exposed, own, said, parent: None, posted }
+        SegmentReads { link, exposed, to_children, from_parent, parent: None, posted }
     }
 
     /// Learns where the parent's data are.
     fn learn(&mut self) {
-        let said = self.said.sge();
-        self.parent = (words::read(said, WORDS - 1) == 1).then(|| words::read_addr(said));
+        let Some(message) = self.from_parent.as_ref().map(Staging::sge) else { return };
+        self.parent = (words::read(message, WORDS - 1) == 1).then(|| words::read_addr(message));
     }
 }
 
@@ -111,13 +104,11 @@ impl<'l, F: Fabric> SegmentCopies<'l, F> {
         node: Rc<LevelNode>,
         data: Sge,
         segment: usize,
-        is_direct: Option<bool>,
+        carrier: SegmentCarrier,
     ) -> SegmentCopies<'l, F> {
         let count = data.len().div_ceil(segment);
-        let reads = match SegmentCarrier::of(is_direct, count) {
-            SegmentCarrier::InPlace => Some(SegmentReads::new(link, &node, data)),
-            SegmentCarrier::Messages => None,
-        };
+        let in_place = carrier == SegmentCarrier::InPlace && count > 1;
+        let reads = in_place.then(|| SegmentReads::new(link, &node, data));
         let (asked, under_way) = (VecDeque::with_capacity(AHEAD), VecDeque::with_capacity(AHEAD));
         let mut copies = SegmentCopies {
             link,
@@ -137,12 +128,13 @@ impl<'l, F: Fabric> SegmentCopies<'l, F> {
 
     /// Posts the receive of the parent's first message, or receives of segments.
     fn ask_first(&mut self) {
-        match (&self.reads, self.node.parent) {
-            (Some(reads), Some(parent)) => {
-                self.asked.push_back(self.link.irecv(parent, reads.said.sge()));
+        let first = self.reads.as_ref().and_then(|reads| reads.from_parent.as_ref());
+        match first.map(Staging::sge).zip(self.node.parent) {
+            Some((message, parent)) => {
+                self.asked.push_back(self.link.irecv(parent, message));
                 self.posted = 1;
             }
-            _ => self.ask(),
+            None => self.ask(),
         }
     }
 
@@ -221,7 +213,9 @@ impl<'l, F: Fabric> SegmentCopies<'l, F> {
         let mut sends = Vec::new();
         for &child in self.node.children.iter().rev() {
             match &self.reads {
-                Some(reads) if self.passed == 0 => sends.extend(link.isend(child, reads.own.sge())),
+                Some(SegmentReads { to_children: Some(first), .. }) if self.passed == 0 => {
+                    sends.extend(link.isend(child, first.sge()));
+                }
                 Some(SegmentReads { exposed: Some(_), .. }) => {
                     sends.extend(link.isend(child, Sge::EMPTY));
                 }

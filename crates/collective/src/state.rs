@@ -7,6 +7,7 @@ use crate::algorithm_trials::{AlgorithmTrials, DueTrial};
 use crate::arena::NotifyArena;
 use crate::level_tree::LevelNodes;
 use crate::rdma_pattern::WritePattern;
+use crate::segment_copies::SegmentCarrier;
 use crate::shm_queue::{OperationTicket, Tickets};
 use crate::slots::WriteSlots;
 use crate::tree_counters::TreeCounters;
@@ -123,11 +124,14 @@ impl<F: Fabric> CollectiveState<F> {
         site
     }
 
-    /// Returns true if all ranks can access each other's private memory. Returns `None` if the ranks do not all know this yet. All ranks
-    /// get the same answer.
-    pub(crate) fn direct(&self, link: &CommView<F>) -> Option<bool> {
-        let known = self.placement(&link.members, link.endpoint.fabric()).in_place;
-        self.area.known_direct().or(known)
+    /// Returns the carrier of segments: in place if all ranks know that they can read each other's private memory. All ranks get the same
+    /// answer.
+    pub(crate) fn segment_carrier(&self, link: &CommView<F>) -> SegmentCarrier {
+        let known = || link.members.topology(link.endpoint.fabric()).in_place;
+        match self.area.known_direct().or_else(known) {
+            Some(true) => SegmentCarrier::InPlace,
+            _ => SegmentCarrier::Messages,
+        }
     }
 
     /// Returns the rules by which the levels of two-level algorithms select an algorithm.

@@ -13,7 +13,7 @@ use super::allreduce_gather_broadcast::gather_broadcast;
 use crate::costs::CallCosts;
 use crate::costs::pipelines::SegmentCount;
 use crate::level_tree::{GroupShape, LevelNodes};
-use crate::segment_copies::SegmentCopies;
+use crate::segment_copies::{SegmentCarrier, SegmentCopies};
 use crate::segment_sums::{SegmentSums, whole_elements};
 use crate::segments::piece;
 use crate::{CommView, ElementReduction, ReductionBuffers, local_ops};
@@ -27,15 +27,15 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     costs.up_levels(segments.segment).of(&segments) + costs.down_levels(&segments).of(&segments)
 }
 
-/// Combines `data` of all ranks into `result` of all ranks, in segments of at most `segment` bytes and whole elements. `is_direct` is
-/// `Some(true)` on all ranks if they can read each other's memory.
+/// Combines `data` of all ranks into `result` of all ranks, in segments of at most `segment` bytes and whole elements. `carrier`
+/// brings the results, and is the same on all ranks.
 pub(crate) async fn level_pipeline<F: Fabric>(
     link: &CommView<F>,
     trees: &LevelNodes,
     buffers: ReductionBuffers,
     op: &dyn ElementReduction,
     segment: usize,
-    is_direct: Option<bool>,
+    carrier: SegmentCarrier,
 ) -> Result<(), Fault> {
     let ReductionBuffers { data, result, element } = buffers;
     let node = |shape| trees.of(link, 0, shape);
@@ -45,7 +45,7 @@ pub(crate) async fn level_pipeline<F: Fabric>(
     };
     let mut sums = SegmentSums::begin(link, data, whole_elements(segment, element), &up.children);
     let (count, segment) = (sums.count(), sums.segment());
-    let mut down = SegmentCopies::begin(link, node, result, segment, is_direct);
+    let mut down = SegmentCopies::begin(link, node, result, segment, carrier);
     let (mut all, mut summed) = (Ok(()), 0);
     // Sends to the parent, from the segment `freed` on.
     let (mut sends, mut freed) = (VecDeque::new(), 0);

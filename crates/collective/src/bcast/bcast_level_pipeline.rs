@@ -14,7 +14,7 @@ use crate::CommView;
 use crate::costs::CallCosts;
 use crate::costs::pipelines::SegmentCount;
 use crate::level_tree::{GroupShape, LevelNodes};
-use crate::segment_copies::SegmentCopies;
+use crate::segment_copies::{SegmentCarrier, SegmentCopies};
 use weft_fabric::{Fabric, Fault, Sge};
 
 /// Returns the predicted time among ranks in several caches, with the default length of a segment.
@@ -23,20 +23,20 @@ pub fn time(costs: &CallCosts, len: f64) -> f64 {
     costs.down_levels(&segments).of(&segments)
 }
 
-/// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes; the lengths are the same on all ranks. `is_direct` is
-/// `Some(true)` on all ranks if they can read each other's memory.
+/// Copies `data` of `root` to `data` of all ranks, in segments of `segment` bytes; the lengths and `carrier` are the same on all
+/// ranks.
 pub(crate) async fn level_pipeline<F: Fabric>(
     link: &CommView<F>,
     trees: &LevelNodes,
     root: usize,
     data: Sge,
     segment: usize,
-    is_direct: Option<bool>,
+    carrier: SegmentCarrier,
 ) -> Result<(), Fault> {
     let Some(node) = trees.of(link, root, GroupShape::Star) else {
         return binomial(link, root, data).await;
     };
-    let mut copies = SegmentCopies::begin(link, node, data, segment, is_direct);
+    let mut copies = SegmentCopies::begin(link, node, data, segment, carrier);
     let mut all = Ok(());
     while !copies.is_over() {
         all = all.and(copies.pass().await);

@@ -13,6 +13,7 @@ use weft_collective::{CollectiveKind, RankPlacement, Selection, installed_maps};
 use weft_fabric::copies::ProcessorGroups;
 use weft_fabric::wait::WaitPolicy;
 use weft_fabric::{Fabric, boxed};
+use weft_fabric_fault::{FaultPlan, FaultyFabric};
 use weft_fabric_shm::Shm;
 use weft_fabric_sim::machine::NAMES;
 use weft_fabric_sim::units::Picoseconds;
@@ -152,6 +153,28 @@ fn levels_on_shared_memory() {
     let served = notes.served.lock().unwrap();
     for algorithm in levels() {
         assert!(served.contains(&name(algorithm.usual())), "{}", name(algorithm.usual()));
+    }
+}
+
+/// Leaders of pipelines that cannot expose their memory: half of them, and all of them. Their children get messages, and other children
+/// read in place.
+#[test]
+fn pipelines_of_leaders_that_cannot_expose_memory() {
+    let (ranks, notes) = (26, Arc::new(Notes::default()));
+    let pipelines = levels().filter(|a| a.name == "LEVEL-PIPELINE");
+    let calls: Vec<Call> = pipelines.flat_map(|a| calls::of(a, ranks, &FORMS)).collect();
+    let calls = Arc::new(calls);
+    for (faults, reads_in_place) in
+        [("seed=2,registration_failure=0.5", true), ("seed=2,registration_failure=1", false)]
+    {
+        let plan: FaultPlan = faults.parse().expect("a plan");
+        let outcome = run(&machine("epyc9654"), SimOptions::new(ranks), |sim| {
+            let fabric = boxed(FaultyFabric::new(sim, plan.clone()));
+            let engine = Engine::new(fabric, WaitPolicy::new(true), ProtocolLimits::default());
+            engine.run(Blocking.run(Comm::world(&engine), calls.clone(), notes.clone()))
+        });
+        let reads = outcome.expect("no deadlock").counts.reads;
+        assert_eq!(reads > 0, reads_in_place, "{faults}: {reads} reads");
     }
 }
 
