@@ -45,6 +45,7 @@ const MPICH_LEFT_OUT: &[(&str, &str)] = &[
     ("hints", "needs the standard's MPI_MAX_INFO_KEY"),
     ("outstanding", "counts instructions"),
     ("partitioned", "MPICH's library has no MPI_Psend_init_c to link with"),
+    ("requests_invalid", "makes handles of the standard ABI, and expects them unchanged"),
     ("strings", "needs the standard's MPI_MAX_INFO_KEY"),
 ];
 
@@ -85,6 +86,7 @@ const OPEN_MPI_LEFT_OUT: &[(&str, &str)] = &[
     ("outstanding", LACKS),
     ("partitioned", LACKS),
     ("requests", LACKS),
+    ("requests_invalid", LACKS),
     ("session_buffers", LACKS),
     ("sessions", LACKS),
     ("spawn_last_words", "needs the standard's MPI_MAX_ERROR_STRING"),
