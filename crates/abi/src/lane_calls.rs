@@ -345,8 +345,9 @@ unsafe fn test_in_lane(
     LaneCall::Done
 }
 
-/// Counts a test without a result, and leaves the lane. Looks at the other lanes from time to time, and yields the processor then, or
-/// each time if there are more ranks than processors, or in some rounds if there are more threads than processors.
+/// Counts a test without a result, and leaves the lane. Looks at the other lanes in every [`LOOK`]th test. Yields the processor at a
+/// look at all lanes, and in each test if there are more ranks than processors. If only the threads outnumber the processors, yields in some
+/// tests ([`take_turns`]).
 fn idle(entered: LaneEntered, lane: &'static MessageLane) {
     let (row, fits) = entered.state().map_or((1, true), |state| {
         let row = state.idle_tests.get().wrapping_add(1);

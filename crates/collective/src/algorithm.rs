@@ -191,8 +191,8 @@ impl Algorithm {
             || self.method.is_composition_of_node()
     }
 
-    /// Returns the reason if a choice by predicted times leaves the algorithm out. Such a time is for comparisons only: nobody has
-    /// measured the carrier among ranks that share memory.
+    /// Returns the reason if a choice by predicted times leaves the algorithm out. Such a time is for comparisons only,
+    /// because the carrier has never been measured among ranks that share memory.
     pub fn left_out(&self) -> Option<&'static str> {
         match self.carrier {
             Carrier::Memory | Carrier::Messages | Carrier::Hierarchy => None,

@@ -5,9 +5,14 @@
 //!   in place:     parent ── "segment k is here" ──> child,  which reads segment k from the parent's memory
 //!                 parent <── "all read" ── child            once, at the end
 //! ```
-//! Counts for a segment and a child, where a child is one of many: by messages up to the eager limit, a message and two copies, of which the
-//! parent makes the first one for each child. So a segment of 16 KiB costs a parent with 23 children 23 copies. By longer messages, an
-//! offer, a copy by the child, and a message at its end. In place, an empty message and a copy by the child.
+//! Cost of a segment for each child:
+//!
+//! ```text
+//!   message up to the eager limit      a copy by the parent, a message, a copy by the child
+//!   longer message (rendezvous)        an RTS, a copy by the child, a message at its end
+//!   in place                           an empty message, a copy by the child
+//! ```
+//! So a parent with 23 children makes 23 copies of an eager segment, and no copy of a segment that is read in place.
 //!
 //! A parent that cannot expose its memory says so in its first message, and sends its segments by messages.
 
@@ -98,7 +103,7 @@ impl<'l, F: Fabric> SegmentReads<'l, F> {
 }
 
 impl<'l, F: Fabric> SegmentCopies<'l, F> {
-    /// Starts to receive the first segments of `data`, in segments of `segment` bytes.
+    /// Divides `data` into segments of `segment` bytes, and posts the receives of the first segments. The last segment may be shorter.
     pub fn begin(
         link: &'l CommView<F>,
         node: Rc<LevelNode>,
@@ -191,7 +196,7 @@ impl<'l, F: Fabric> SegmentCopies<'l, F> {
         if self.passed == 0 && received.is_ok() {
             reads.learn();
             if reads.parent.is_none() {
-                // The segments come in messages behind the first one.
+                // The parent sends its segments in messages after its first message.
                 self.posted = 0;
                 self.ask();
                 received = self.link.wait_all(self.asked.pop_front()).await;

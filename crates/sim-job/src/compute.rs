@@ -39,9 +39,9 @@ impl ComputeTime {
 #[derive(Debug)]
 pub(crate) struct ComputeMeter {
     time: ComputeTime,
-    /// Processor time in nanoseconds that the first computing of a turn takes longer than without the turn.
+    /// Additional processor time of the first computing after another rank's turn, in nanoseconds.
     turn: u64,
-    /// True until the rank has computed in its turn.
+    /// True if the rank has not computed since another rank's turn.
     is_cold: bool,
 }
 
@@ -50,8 +50,8 @@ impl ComputeMeter {
         ComputeMeter { time, turn: machine.host.turn.0 / 1000, is_cold: false }
     }
 
-    /// Begins a turn.
-    pub fn begin_turn(&mut self) {
+    /// Notes that another rank has had the processor.
+    pub fn cool(&mut self) {
         self.is_cold = true;
     }
 
@@ -78,13 +78,13 @@ mod tests {
         machine.host.turn = Time::from_us(0.06);
         let mut meter = ComputeMeter::new(measured, &machine);
         for meter in [&mut meter, &mut without] {
-            meter.begin_turn();
+            meter.cool();
         }
         let passed = [100, 0, 100].map(|nanos| meter.pass(nanos));
         assert_eq!(passed, [80_000, 0, 200_000]);
         assert_eq!(without.pass(100), 200_000);
-        meter.begin_turn();
-        // The time after a turn is not known better than this: no computing takes less than no time.
+        meter.cool();
+        // Measured times vary, and a simulated time is never below 0.
         assert_eq!([0, 50, 50].map(|nanos| meter.pass(nanos)), [0, 0, 100_000]);
     }
 }

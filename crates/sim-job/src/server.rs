@@ -155,7 +155,7 @@ impl RankServer {
 
     /// Notes that another rank has had the processor since this rank's last turn.
     pub fn cool(&mut self) {
-        self.compute.begin_turn();
+        self.compute.cool();
     }
 
     /// Adds the time since the last note to the account. The processor time of the program, and the time of the library, have

@@ -83,8 +83,8 @@ pub(crate) unsafe fn cancel(request: *mut Request) -> Result<(), Error> {
     // The operation may be complete now, so a thread that waits for it is woken.
     engine.wake_siblings();
     if let Some(id) = message {
-        // Only this process decides about its messages to itself. On a network they are under way for a time, so the decision is awaited:
-        // a program may look at the request once, and take a request that is not complete for one that was not cancelled.
+        // Only this process decides if its message to itself is cancelled. A simulated network delivers the message later, so this call
+        // waits for the decision. Otherwise a program that tests the request once would think that the message was not cancelled.
         let endpoint = engine.endpoint();
         let decided = || (!endpoint.decides_cancellation(id)).then_some(());
         engine.drive(&WaitingCall::new("MPI_Cancel"), decided);

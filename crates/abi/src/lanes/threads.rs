@@ -89,7 +89,8 @@ fn yield_if_due() {
     let before = Instant::now();
     std::thread::yield_now();
     let after = Instant::now();
-    // During a longer yield a foreign thread had the processor, which may be the reason why this thread is elsewhere.
+    // After a longer yield, the thread of another program probably had the processor, and the system has moved this thread for it. Then
+    // this thread stays where the system has put it.
     if after - before <= FOREIGN_MOST {
         let _ = COUNTED.try_with(|thread| thread.home.as_ref().map(|home| home.keep(after)));
     }

@@ -96,7 +96,7 @@ impl CallCosts<'_> {
 
     /// Returns the nanoseconds of an empty message that announces `len` bytes, and of the read of these bytes from the sender's memory.
     pub fn announced(&self, len: f64) -> f64 {
-        // The levels know the rate better than the distance does, by which a read in place is usually predicted.
+        // Other reads in place are predicted by the distance of the ranks. Here the levels of the ranks give the rate of the copy.
         self.flag() + self.line() + self.handling() + self.model.cma_call + self.copy_out(len)
     }
 

@@ -14,7 +14,7 @@
 //!   host.copy                          between hosts, the rest of a message of 16 KiB, which is copied at both ends; within a host, a
 //!                                      copy by the processor, of 64 KiB to 4 MiB
 //!   host.entry                         a reduction on MPI_COMM_SELF
-//!   host.turn                          the rest of a message of 8 bytes under `weft sim run`, beside the message itself
+//!   host.turn                          time that a message of 8 bytes takes longer under `weft sim run`
 //!   host.interrupt                     the receiver sleeps
 //! ```
 
@@ -93,23 +93,23 @@ pub fn run(args: &FitArgs) -> Result<String, SimFailure> {
     let info = MachineInfo::look();
     let figures =
         FittedFigures { near: &near, far: far.as_ref(), model: &model, processors: info.allowed };
-    let times = transfers::fitted(&near.messages, |times| figures.file(&name, times, 0.0))?;
+    let times = transfers::fitted(&near.messages, |times| figures.file(&name, times, None))?;
     let written = args.file.display().to_string();
-    let write = |file: &Path, turn: f64| {
+    let write = |file: &Path, turn: Option<f64>| {
         let text = head(args, &info) + &figures.file(&name, &times, turn);
         // The numbers are checked as a reader of the file checks them.
         Machine::parse(&written, &text).map_err(|e| SimFailure::Run(e.to_string()))?;
         std::fs::write(file, &text).map_err(|e| unwritten(file, &e))
     };
     let turn = match far {
-        Some(_) => 0.0,
+        Some(_) => None,
         None => {
             let draft = tempfile::Builder::new().suffix(".toml").tempfile();
             let draft = draft.map_err(|e| SimFailure::Run(format!("a temporary file: {e}")))?;
-            write(draft.path(), 0.0)?;
+            write(draft.path(), None)?;
             let here = Here::new(0, &[], SentData::Written).map_err(SimFailure::Run)?;
             let message = here.message_in_turns(draft.path()).map_err(SimFailure::Run)?;
-            (message - near.short).max(0.0)
+            Some((message - near.short).max(0.0))
         }
     };
     write(&args.file, turn)?;
@@ -174,12 +174,14 @@ fn far_rate(messages: &TransferTimes) -> f64 {
     bytes as f64 / (longest - shorter).max(f64::MIN_POSITIVE)
 }
 
-/// Returns the entries of a list of a machine file. `what` is measured, and each entry is chosen to meet the measurement of its length.
+/// Returns the text of a list of a machine file. `what` is measured, and each time is chosen to meet the measurement of its length. No
+/// time is shorter than the time before it, although a measurement may be.
 fn listed(what: &str, entries: impl IntoIterator<Item = FittedEntry>) -> String {
     let mut text = String::new();
+    let mut least: f64 = 0.0;
     for FittedEntry { bytes, time, measured } in entries {
-        let time = digits(time);
-        writeln!(text, "    {{ bytes = {bytes}, time = {time} }},  # {what}: {measured:.2} us")
+        least = least.max(digits(time));
+        writeln!(text, "    {{ bytes = {bytes}, time = {least} }},  # {what}: {measured:.2} us")
             .expect("a string grows");
     }
     text
@@ -202,36 +204,36 @@ fn transfer_entries(times: &TransferTimes, messages: &TransferTimes) -> Vec<Fitt
 /// Returns the entries of `local.unaided`: a transfer, and the time by which an exchange takes longer than a message. Shorter messages
 /// are copied at both ends, so that no rank helps another.
 fn unaided_entries(times: &TransferTimes, figures: &NetworkFigures) -> Vec<FittedEntry> {
-    let mut least: f64 = 0.0;
     let entry = |at: usize| {
         let longer = figures.exchanges[at] - figures.messages[at];
-        least = least.max(times[at] + longer);
-        FittedEntry { bytes: LENGTHS[at], time: least, measured: figures.exchanges[at] }
+        FittedEntry {
+            bytes: LENGTHS[at],
+            time: times[at] + longer,
+            measured: figures.exchanges[at],
+        }
     };
     (0..times.len()).filter(|&at| LENGTHS[at] > MEDIUM).map(entry).collect()
 }
 
-/// Returns the entries of `local.reads`: a read without the time of a read of a word.
+/// Returns the entries of `local.reads`. Each time is that of a read minus that of a read of 8 bytes, because the
+/// simulation charges the calls and the latency separately.
 fn read_entries(figures: &NetworkFigures) -> Vec<FittedEntry> {
-    let mut least: f64 = 0.0;
-    let entry = |(&measured, bytes): (&f64, usize)| {
-        least = least.max(measured - figures.get);
-        FittedEntry { bytes, time: least, measured }
+    let entry = |(&measured, bytes): (&f64, usize)| FittedEntry {
+        bytes,
+        time: measured - figures.get,
+        measured,
     };
     figures.reads.iter().zip(READS).map(entry).collect()
 }
 
 /// Returns the entries of `host.copies`. The longest copy has no entry: its time is in `copy`.
 fn copy_entries(figures: &NetworkFigures) -> Vec<FittedEntry> {
-    let mut least: f64 = 0.0;
-    let entry = |(&measured, bytes): (&f64, usize)| {
-        least = least.max(measured - CALL);
-        FittedEntry { bytes, time: least, measured }
-    };
+    let entry =
+        |(&measured, bytes): (&f64, usize)| FittedEntry { bytes, time: measured - CALL, measured };
     figures.copies.iter().zip(COPIES).take(COPIES.len() - 1).map(entry).collect()
 }
 
-/// Returns the rate of the bytes between the two longest copies, in MB/s.
+/// Returns the rate of the bytes between the two longest copies, in MB/s: at most the rate of copies in the processor's caches.
 fn far_copy_rate(figures: &NetworkFigures) -> f64 {
     let [.., shorter, longest] = figures.copies;
     let bytes = COPIES[COPIES.len() - 1] - COPIES[COPIES.len() - 2];
@@ -240,8 +242,8 @@ fn far_copy_rate(figures: &NetworkFigures) -> f64 {
 }
 
 impl FittedFigures<'_> {
-    /// Returns the tables of the file. `turn` is the value of `host.turn`.
-    fn file(&self, name: &str, times: &TransferTimes, turn: f64) -> String {
+    /// Returns the tables of the file. `turn` is the value of `host.turn` in microseconds, if it has been measured.
+    fn file(&self, name: &str, times: &TransferTimes, turn: Option<f64>) -> String {
         let (about, nodes) = match self.far {
             Some(_) => ("TCP between hosts, one connection a pair; fitted between two hosts", 64),
             None => ("a host; fitted between two of its ranks", 1),
@@ -264,7 +266,7 @@ impl FittedFigures<'_> {
         text + &format!("\n[evidence]\nassumed = [\n{}]\n", assumed.concat())
     }
 
-    fn host(&self, turn: f64) -> String {
+    fn host(&self, turn: Option<f64>) -> String {
         let figures = self.far.unwrap_or(self.near);
         let (copy, how, copies) = match self.far {
             Some(far) => {
@@ -288,15 +290,17 @@ copy = {copy}                 # fitted: {how}
 {copies}reduce = {reduce}               # fitted: MPI_Reduce_local of 64 KiB
 call = {CALL}                 # assumed
 entry = {entry}                 # fitted: MPI_Allreduce of 8 bytes on MPI_COMM_SELF
-turn = {turn}                 # fitted: without it, a message of 8 bytes takes so much longer under `weft sim run` than measured, {short:.3} us
-interrupt = {interrupt}             # fitted: a round trip to a receiver that sleeps, less one to a receiver that polls
+{turn}interrupt = {interrupt}             # fitted: a round trip to a receiver that sleeps, less one to a receiver that polls
 
 ",
             copy = digits(copy),
             reduce = digits(figures.reduce),
             entry = digits(figures.entry),
-            turn = digits(turn),
-            short = self.near.short,
+            turn = turn.map_or_else(String::new, |turn| format!(
+                "turn = {}                 # fitted: a message of 8 bytes takes so much longer under `weft sim run` than measured, {:.3} us\n",
+                digits(turn),
+                self.near.short
+            )),
             interrupt = digits(figures.wake),
         )
     }
@@ -382,6 +386,7 @@ atomic = {{ overhead = {send}, latency = {atomic} }}    # fitted: MPI_Fetch_and_
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weft_fabric_sim::units::Time;
 
     fn figures() -> NetworkFigures {
         NetworkFigures {
@@ -399,13 +404,14 @@ mod tests {
             entry: 0.1,
             messages: [1.0, 1.2, 3.0, 5.0, 7.0, 20.0, 70.0, 200.0, 300.0, 600.0, 1000.0],
             exchanges: [1.1, 1.3, 3.2, 5.4, 6.0, 22.0, 130.0, 390.0, 580.0, 1100.0, 1900.0],
-            reads: [22.2, 22.5, 23.0, 24.0, 28.0, 50.0],
+            reads: [22.2, 22.5, 23.0, 24.0, 23.5, 50.0],
             copies: [7.0, 28.0, 130.0, 300.0, 700.0],
         }
     }
 
     fn parsed(figures: &FittedFigures<'_>) -> Machine {
-        let text = figures.file("mine", &figures.near.messages, 0.05);
+        let turn = figures.far.is_none().then_some(0.05);
+        let text = figures.file("mine", &figures.near.messages, turn);
         Machine::parse("mine.toml", &text).unwrap_or_else(|e| panic!("{e}\n{text}"))
     }
 
@@ -420,6 +426,7 @@ mod tests {
         assert!((message + 2.0 * CALL - 10.0).abs() < 0.05, "{message}");
         assert!((rail.read.overhead.us() + rail.read.latency.us() - 22.0).abs() < 0.05);
         assert_eq!((two.nodes.0, two.ranks_per_node.0), (64, 1));
+        assert_eq!(two.host.turn, Time(0), "not measured between hosts");
         // 2 x 16384 / (20 - 10 - 16384 / 4000) = 5550
         assert_eq!(copy_rate(&figures(), 4000.0).round(), 5550.0);
         assert_eq!(copy_rate(&NetworkFigures { medium: 14.0, ..figures() }, 4000.0), 9000.0);
@@ -434,10 +441,12 @@ mod tests {
         let message = local.overhead.us() + local.latency.us() + matching + 2.0 * CALL;
         assert!((message - 0.5).abs() < 0.005, "{message}");
         assert_eq!((host.nodes.0, host.ranks_per_node.0), (1, 4));
+        assert_eq!(host.host.turn, Time::from_us(0.05));
         // A message of 256 KiB takes 70 us, and an exchange 60 us more. A read of a word takes 22 us of 24 us.
         assert_eq!(local.unaided_time(256 << 10), local.time(256 << 10) + 60_000_000);
         assert_eq!(local.unaided_time(512), local.time(512));
         assert_eq!(local.read_time(16 << 10), 2_000_000);
+        assert_eq!(local.read_time(64 << 10), 2_000_000, "no less than a shorter read");
         // A copy of 4 MiB takes 400 us more than a copy of 2 MiB.
         let [shorter, longest] = [2, 4].map(|mib| host.host.copy_time(mib << 20));
         assert!((longest - shorter).abs_diff(400_000_000) < 1_000_000, "{shorter}, {longest}");

@@ -146,8 +146,7 @@ impl Here {
             single;
         let times =
             NetworkFigures { short, medium, send, receive, wake, ..NetworkFigures::default() };
-        let times = NetworkFigures { rate, put, get, atomic, copy, reduce, entry, ..times };
-        let mut all = NetworkFigures { ..times };
+        let mut all = NetworkFigures { rate, put, get, atomic, copy, reduce, entry, ..times };
         if self.is_between_hosts() {
             return Ok(all);
         }
@@ -185,6 +184,11 @@ fn quickest(rounds: usize, mut round: impl FnMut() -> Result<f64, String>) -> Re
         }
     }
     Ok(least)
+}
+
+/// Returns the number of rounds of a measurement that moves `bytes` bytes.
+fn rounds(bytes: usize) -> usize {
+    if bytes > BLOCK { LONG_ROUNDS } else { ROUNDS }
 }
 
 /// One of the two ranks, with its memory.
@@ -243,8 +247,7 @@ impl FitProgram {
 
     /// Returns the time of a message of `bytes` bytes.
     fn message(&mut self, bytes: usize) -> Result<f64, String> {
-        let rounds = if bytes > BLOCK { LONG_ROUNDS } else { ROUNDS };
-        quickest(rounds, || {
+        quickest(rounds(bytes), || {
             let us = timed(|| (0..LAPS).try_for_each(|_| self.lap(bytes)))?;
             Ok(us / LAPS as f64 / 2.0)
         })

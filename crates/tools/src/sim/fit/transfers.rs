@@ -72,8 +72,8 @@ mod tests {
         let file =
             FittedFigures { near: &figures, far: None, model: &CopyModel::GENERIC, processors: 2 };
         let measured = figures.messages;
-        let times = fitted(&measured, |times| file.file("host", times, 0.0)).unwrap();
-        let machine = Rc::new(Machine::parse("host", &file.file("host", &times, 0.0)).unwrap());
+        let times = fitted(&measured, |times| file.file("host", times, None)).unwrap();
+        let machine = Rc::new(Machine::parse("host", &file.file("host", &times, None)).unwrap());
         for (measured, bytes) in measured.iter().zip(LENGTHS) {
             let simulated = simulated(&machine, bytes).unwrap();
             assert!((simulated / measured - 1.0).abs() < 0.01, "{bytes}: {simulated}, {measured}");

@@ -6,9 +6,9 @@
 //!   entry      an operation on MPI_COMM_SELF
 //! ```
 
-use super::{BLOCK, WORLD, quickest, timed};
 use super::{
-    BYTE, FitProgram, INFO_NULL, LAPS, LENGTHS, LONG_ROUNDS, READS, ROUNDS, SHORT, SUM, TAG,
+    BYTE, FitProgram, INFO_NULL, LAPS, LENGTHS, READS, ROUNDS, SHORT, SUM, TAG, WORLD, quickest,
+    rounds, timed,
 };
 
 /// Maximum number of blocks of a window, and of their bytes together. All of them fit in a processor's own caches.
@@ -18,11 +18,6 @@ const BLOCK_BYTES: usize = 256 << 10;
 /// Handles of the standard ABI.
 const SELF: usize = 0x102;
 const DOUBLE: usize = 0x214;
-
-/// Returns the number of rounds of a measurement that moves `bytes` bytes.
-fn rounds(bytes: usize) -> usize {
-    if bytes > BLOCK { LONG_ROUNDS } else { ROUNDS }
-}
 
 /// Calls the function at `address`.
 ///
