@@ -15,15 +15,38 @@
 use crate::algorithm::AlgorithmChoice;
 use crate::operation::CollectiveKind;
 use crate::selection_key::SelectionKey;
+use std::cell::OnceCell;
 use std::collections::HashSet;
 use std::fmt;
+
+/// Number of operations that a map may have lines for.
+const OPERATIONS: usize = CollectiveKind::ALL.len();
 
 /// A map and its origin.
 #[derive(Debug, Clone, Default)]
 pub struct SelectionMap {
     /// The machine on which the map was measured: the name of a machine file, or `shm`.
     pub machine: String,
-    lines: Vec<SelectionCell>,
+    /// Lines of each operation, in the order of [`CollectiveKind::ALL`].
+    operations: [OperationLines; OPERATIONS],
+}
+
+/// Lines of a map for one operation. Lines of a shipped map are parsed when they are first asked for: a process uses few operations,
+/// and parsing all lines would take several times as long as the rest of its start.
+#[derive(Debug, Clone, Default)]
+struct OperationLines {
+    /// Lines of a shipped map; empty if `cells` was filled from the beginning.
+    text: &'static str,
+    /// Parsed lines, by ranks, then bytes.
+    cells: OnceCell<Vec<SelectionCell>>,
+}
+
+impl OperationLines {
+    fn cells(&self) -> &[SelectionCell] {
+        // The unit tests parse each shipped map as a whole, so a shipped line is never malformed.
+        let parse = || self.text.lines().flat_map(SelectionCell::parse).collect();
+        self.cells.get_or_init(parse)
+    }
 }
 
 /// Line of a map.
@@ -71,13 +94,34 @@ impl std::error::Error for MapError {}
 impl SelectionMap {
     /// Makes a map of `lines`, in any order.
     pub fn new(machine: &str, mut lines: Vec<SelectionCell>) -> SelectionMap {
-        lines.sort_by_key(|line| (line.operation, line.ranks, line.bytes));
-        SelectionMap { machine: machine.to_owned(), lines }
+        lines.sort_by_key(|line| (line.ranks, line.bytes));
+        let mut operations = [const { Vec::new() }; OPERATIONS];
+        lines.into_iter().for_each(|line| operations[line.operation as usize].push(line));
+        let operations = operations.map(|cells| OperationLines { text: "", cells: cells.into() });
+        SelectionMap { machine: machine.to_owned(), operations }
     }
 
-    /// Returns all lines, by operation, then ranks, then bytes.
-    pub fn lines(&self) -> &[SelectionCell] {
-        &self.lines
+    /// Makes a map of a shipped text, which is as [`SelectionMap`] is displayed: the lines of each operation stand together, by ranks,
+    /// then bytes. Parses no line.
+    pub(crate) fn shipped(machine: &str, text: &'static str) -> SelectionMap {
+        let mut map = SelectionMap { machine: machine.to_owned(), ..SelectionMap::default() };
+        let mut rest = text;
+        while !rest.is_empty() {
+            let word = first_word(rest);
+            let same = |line: &&str| first_word(line) == word;
+            let length = rest.split_inclusive('\n').take_while(same).map(str::len).sum();
+            let (lines, after) = rest.split_at(length);
+            if let Ok(operation) = CollectiveKind::named(word) {
+                map.operations[operation as usize].text = lines;
+            }
+            rest = after;
+        }
+        map
+    }
+
+    /// Returns the lines of an operation, by ranks, then bytes.
+    pub fn lines(&self, operation: CollectiveKind) -> &[SelectionCell] {
+        self.operations[operation as usize].cells()
     }
 
     /// Returns the line of the map that serves a call.
@@ -87,11 +131,11 @@ impl SelectionMap {
         ranks: usize,
         bytes: usize,
     ) -> Option<&SelectionCell> {
-        let end = self.lines.partition_point(|l| (l.operation, l.ranks) <= (operation, ranks));
-        let last = self.lines[..end].last().filter(|l| l.operation == operation)?;
-        let row = (operation, last.ranks);
-        let start = self.lines.partition_point(|l| (l.operation, l.ranks) < row);
-        self.lines[start..end].iter().rev().find(|l| l.bytes <= bytes).or(Some(&self.lines[start]))
+        let lines = self.lines(operation);
+        let end = lines.partition_point(|l| l.ranks <= ranks);
+        let last = lines[..end].last()?;
+        let start = lines.partition_point(|l| l.ranks < last.ranks);
+        lines[start..end].iter().rev().find(|l| l.bytes <= bytes).or(Some(&lines[start]))
     }
 
     /// Returns the first of the line's algorithms that is eligible for `case`.
@@ -169,6 +213,12 @@ impl SelectionCell {
     }
 }
 
+/// Returns the first word of the first line, or an empty text if the line is blank.
+fn first_word(text: &str) -> &str {
+    let line = text.lines().next().unwrap_or_default();
+    line.split_whitespace().next().unwrap_or_default()
+}
+
 fn time(word: &str) -> Result<f64, String> {
     let time = word.parse::<f64>().ok().filter(|us| us.is_finite() && *us >= 0.0);
     time.ok_or_else(|| format!("{word:?} is not a time in microseconds"))
@@ -179,7 +229,9 @@ impl fmt::Display for SelectionMap {
         writeln!(f, "# machine: {}", self.machine)?;
         writeln!(f, "# operation ranks bytes algorithm us others")?;
         let us = |us: Option<f64>| us.map_or("-".to_owned(), |us| format!("{us:.3}"));
-        for SelectionCell { operation, ranks, bytes, choices } in &self.lines {
+        for SelectionCell { operation, ranks, bytes, choices } in
+            CollectiveKind::ALL.iter().flat_map(|&o| self.lines(o))
+        {
             let best = choices[0];
             write!(f, "{operation:14} {ranks:6} {bytes:9} ")?;
             write!(f, "{:24} {:>12}", best.choice.to_string(), us(best.us))?;
@@ -229,7 +281,20 @@ mod tests {
     fn what_is_written_is_read() {
         let map = SelectionMap::parse(TEXT).unwrap();
         let again = SelectionMap::parse(&map.to_string()).unwrap();
-        assert_eq!((again.machine.as_str(), again.lines()), ("here", map.lines()));
+        assert_eq!(again.machine, "here");
+        for operation in CollectiveKind::ALL {
+            assert_eq!(again.lines(operation), map.lines(operation));
+        }
+    }
+
+    #[test]
+    fn shipped_lines_are_parsed_when_asked_for() {
+        let text = SelectionMap::parse(TEXT).unwrap().to_string().leak();
+        let map = SelectionMap::shipped("here", text);
+        let parsed = |o: CollectiveKind| map.operations[o as usize].cells.get().is_some();
+        assert!(!CollectiveKind::ALL.into_iter().any(parsed), "a line was parsed");
+        assert!(map.find(CollectiveKind::Allreduce, 4, 8).is_some());
+        assert!(parsed(CollectiveKind::Allreduce) && !parsed(CollectiveKind::Barrier));
     }
 
     #[test]
