@@ -15,6 +15,7 @@ mod counts;
 mod library;
 mod slot;
 mod system_clock;
+mod thread_clock;
 
 /// Defines the entry point of an MPI function.
 macro_rules! entry_point {

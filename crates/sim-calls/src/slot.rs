@@ -1,6 +1,6 @@
 //! The slot of this process, and the calls that are written there.
 
-use crate::system_clock::steady_time;
+use crate::thread_clock::ThreadClock;
 use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
@@ -76,54 +76,9 @@ fn write_names() {
     });
 }
 
-/// Returns the processor time of the calling thread in nanoseconds.
-fn processor_time() -> u64 {
-    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // The system call itself, because this library may replace the C library's function.
-    // SAFETY: `now` is a local variable. Linux always has this clock.
-    unsafe { libc::syscall(libc::SYS_clock_gettime, libc::CLOCK_THREAD_CPUTIME_ID, &raw mut now) };
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
-}
-
-/// Longest computing between two calls that the steady clock measures, in nanoseconds. The processor time, which does not contain the
-/// turns of other programs, takes a system call: it would be longer than what it measures.
-const SHORT: u64 = 20_000;
-
-/// Highest cost of the measurement itself, in nanoseconds: about ten misses of the caches. A program that always computes for longer between
-/// its calls loses no more than this.
-const MOST_COST: u64 = 300;
-
-/// Readings of both clocks at the end of a call, in nanoseconds.
-#[derive(Clone, Copy)]
-struct CallEnd {
-    processor: u64,
-    steady: u64,
-}
-
-impl CallEnd {
-    fn now() -> CallEnd {
-        let processor = processor_time();
-        CallEnd { processor, steady: steady_time() }
-    }
-
-    /// Returns the computing since the call has ended, in nanoseconds.
-    fn computed(self) -> u64 {
-        let steady = steady_time().saturating_sub(self.steady);
-        if steady > SHORT {
-            return processor_time().saturating_sub(self.processor);
-        }
-        let cost = COST.get().min(steady);
-        COST.set(cost);
-        steady - cost
-    }
-}
-
 thread_local! {
-    /// End of the thread's last call; `None` before its first call.
-    static LAST: Cell<Option<CallEnd>> = const { Cell::new(None) };
-    /// Cost of the measurement itself, in nanoseconds: the least time so far between two calls. It cannot be measured before the program
-    /// runs, because the code of a call leaves the caches during a turn of another rank.
-    static COST: Cell<u64> = const { Cell::new(MOST_COST) };
+    /// End of the thread's last call, or the last look at its computing; `None` before its first call.
+    static LAST: Cell<Option<ThreadClock>> = const { Cell::new(None) };
     /// Number of calls in which the thread is: a callback of the library may call MPI again.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
@@ -135,7 +90,7 @@ pub fn add_computing(slot: &RankSlot) {
     {
         slot.compute.fetch_add(last.computed(), Relaxed);
     }
-    LAST.set(Some(CallEnd::now()));
+    LAST.set(Some(ThreadClock::after(LAST.get())));
 }
 
 /// Returns true if the thread is inside of an MPI call.
@@ -211,7 +166,7 @@ impl TracedCall {
                 count(self.index);
             }
             slot.call.store(0, Relaxed);
-            LAST.set(Some(CallEnd::now()));
+            LAST.set(Some(ThreadClock::after(LAST.get())));
         }
         if self.outermost {
             CALLS.fetch_sub(1, SeqCst);
