@@ -31,21 +31,48 @@ pub struct SelectionMap {
     operations: [OperationLines; OPERATIONS],
 }
 
-/// Lines of a map for one operation. Lines of a shipped map are parsed when they are first asked for: a process uses few operations,
-/// and parsing all lines would take several times as long as the rest of its start.
+/// Lines of a map for one operation. The lines of a shipped map are found when the operation is first called: a process uses few
+/// operations, and parsing all lines would take many times as long as the rest of its start.
 #[derive(Debug, Clone, Default)]
 struct OperationLines {
-    /// Lines of a shipped map; empty if `cells` was filled from the beginning.
+    /// Lines of a shipped map; empty if `lines` was filled from the beginning.
     text: &'static str,
-    /// Parsed lines, by ranks, then bytes.
-    cells: OnceCell<Vec<SelectionCell>>,
+    /// Lines, by ranks, then bytes.
+    lines: OnceCell<Vec<MapLine>>,
 }
 
 impl OperationLines {
-    fn cells(&self) -> &[SelectionCell] {
-        // The unit tests parse each shipped map as a whole, so a shipped line is never malformed.
-        let parse = || self.text.lines().flat_map(SelectionCell::parse).collect();
-        self.cells.get_or_init(parse)
+    fn lines(&self) -> &[MapLine] {
+        self.lines.get_or_init(|| self.text.lines().filter_map(MapLine::shipped).collect())
+    }
+}
+
+/// Line of a map. The algorithms of a shipped line are parsed when the line is first chosen.
+#[derive(Debug, Clone)]
+struct MapLine {
+    ranks: usize,
+    bytes: usize,
+    /// The line in a shipped map; empty if `cell` was filled from the beginning.
+    text: &'static str,
+    cell: OnceCell<SelectionCell>,
+}
+
+impl MapLine {
+    fn parsed(cell: SelectionCell) -> MapLine {
+        MapLine { ranks: cell.ranks, bytes: cell.bytes, text: "", cell: cell.into() }
+    }
+
+    /// Reads the numbers of ranks and bytes in a line of a shipped map. Returns `None` if they are malformed.
+    fn shipped(text: &'static str) -> Option<MapLine> {
+        let mut words = text.split_ascii_whitespace().skip(1);
+        let mut number = || words.next()?.parse().ok();
+        Some(MapLine { ranks: number()?, bytes: number()?, text, cell: OnceCell::new() })
+    }
+
+    fn cell(&self) -> &SelectionCell {
+        // A unit test parses each line of the shipped maps.
+        let parse = || SelectionCell::parse(self.text).expect("shipped lines are well-formed");
+        self.cell.get_or_init(parse)
     }
 }
 
@@ -96,8 +123,10 @@ impl SelectionMap {
     pub fn new(machine: &str, mut lines: Vec<SelectionCell>) -> SelectionMap {
         lines.sort_by_key(|line| (line.ranks, line.bytes));
         let mut operations = [const { Vec::new() }; OPERATIONS];
-        lines.into_iter().for_each(|line| operations[line.operation as usize].push(line));
-        let operations = operations.map(|cells| OperationLines { text: "", cells: cells.into() });
+        for cell in lines {
+            operations[cell.operation as usize].push(MapLine::parsed(cell));
+        }
+        let operations = operations.map(|lines| OperationLines { text: "", lines: lines.into() });
         SelectionMap { machine: machine.to_owned(), operations }
     }
 
@@ -120,8 +149,8 @@ impl SelectionMap {
     }
 
     /// Returns the lines of an operation, by ranks, then bytes.
-    pub fn lines(&self, operation: CollectiveKind) -> &[SelectionCell] {
-        self.operations[operation as usize].cells()
+    pub fn lines(&self, operation: CollectiveKind) -> impl Iterator<Item = &SelectionCell> {
+        self.operations[operation as usize].lines().iter().map(MapLine::cell)
     }
 
     /// Returns the line of the map that serves a call.
@@ -131,11 +160,12 @@ impl SelectionMap {
         ranks: usize,
         bytes: usize,
     ) -> Option<&SelectionCell> {
-        let lines = self.lines(operation);
+        let lines = self.operations[operation as usize].lines();
         let end = lines.partition_point(|l| l.ranks <= ranks);
         let last = lines[..end].last()?;
         let start = lines.partition_point(|l| l.ranks < last.ranks);
-        lines[start..end].iter().rev().find(|l| l.bytes <= bytes).or(Some(&lines[start]))
+        let found = lines[start..end].iter().rev().find(|l| l.bytes <= bytes);
+        Some(found.unwrap_or(&lines[start]).cell())
     }
 
     /// Returns the first of the line's algorithms that is eligible for `case`.
@@ -283,7 +313,7 @@ mod tests {
         let again = SelectionMap::parse(&map.to_string()).unwrap();
         assert_eq!(again.machine, "here");
         for operation in CollectiveKind::ALL {
-            assert_eq!(again.lines(operation), map.lines(operation));
+            assert!(again.lines(operation).eq(map.lines(operation)), "{operation}");
         }
     }
 
@@ -291,10 +321,12 @@ mod tests {
     fn shipped_lines_are_parsed_when_asked_for() {
         let text = SelectionMap::parse(TEXT).unwrap().to_string().leak();
         let map = SelectionMap::shipped("here", text);
-        let parsed = |o: CollectiveKind| map.operations[o as usize].cells.get().is_some();
-        assert!(!CollectiveKind::ALL.into_iter().any(parsed), "a line was parsed");
+        let lines = |o: CollectiveKind| map.operations[o as usize].lines.get();
+        assert!(CollectiveKind::ALL.into_iter().all(|o| lines(o).is_none()), "a line was read");
         assert!(map.find(CollectiveKind::Allreduce, 4, 8).is_some());
-        assert!(parsed(CollectiveKind::Allreduce) && !parsed(CollectiveKind::Barrier));
+        let allreduce = lines(CollectiveKind::Allreduce).unwrap();
+        assert!(allreduce.len() > 1 && lines(CollectiveKind::Barrier).is_none());
+        assert_eq!(allreduce.iter().filter(|line| line.cell.get().is_some()).count(), 1);
     }
 
     #[test]

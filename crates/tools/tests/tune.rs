@@ -58,7 +58,7 @@ fn a_simulated_machine_is_tuned_written_and_drawn() {
     assert_eq!(map.machine, "kini2");
     // The barrier has one size. The sums have a size between those with different winners.
     let sizes = |operation, ranks| {
-        let row = map.lines(operation).iter().filter(|l| l.ranks == ranks);
+        let row = map.lines(operation).filter(|l| l.ranks == ranks);
         row.map(|line| line.bytes).collect::<Vec<_>>()
     };
     for ranks in [2, 16] {

@@ -190,7 +190,7 @@ pub fn predict(
     bytes: usize,
     choice: AlgorithmChoice,
 ) -> Prediction {
-    let all: Vec<&SelectionCell> = map.lines(operation).iter().collect();
+    let all: Vec<&SelectionCell> = map.lines(operation).collect();
     let row = |n: usize| all.iter().copied().filter(|l| l.ranks == n).collect::<Vec<_>>();
     let below = all.iter().rev().find(|l| l.ranks <= ranks).or(all.first()).map(|l| l.ranks);
     let above = all.iter().find(|l| l.ranks >= ranks).or(all.last()).map(|l| l.ranks);

@@ -33,7 +33,7 @@ fn colour(at: usize) -> RGBAColor {
 
 /// Draws the picture. Returns `None` if the map has no line for this operation.
 pub fn svg(map: &SelectionMap, operation: CollectiveKind) -> Result<Option<String>, String> {
-    let lines: Vec<&SelectionCell> = map.lines(operation).iter().collect();
+    let lines: Vec<&SelectionCell> = map.lines(operation).collect();
     if lines.is_empty() {
         return Ok(None);
     }

@@ -11,7 +11,7 @@ const COLUMNS: usize = 9;
 pub fn print(map: &SelectionMap, asked: impl Fn(&CollectiveKind) -> bool) -> String {
     let mut text = format!("machine {}\n", map.machine);
     for operation in CollectiveKind::ALL.into_iter().filter(asked) {
-        let lines: Vec<&SelectionCell> = map.lines(operation).iter().collect();
+        let lines: Vec<&SelectionCell> = map.lines(operation).collect();
         if lines.is_empty() {
             continue;
         }
