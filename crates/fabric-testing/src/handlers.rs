@@ -49,6 +49,8 @@ const LARGE: usize = 100_000;
 const SMALL: usize = 300;
 const MESSAGES: usize = 40;
 const ROUNDS: usize = 5;
+/// Time without progress after which a test fails. A lost packet costs a network without hardware a second, and a loaded machine more.
+const LONG: Duration = Duration::from_secs(60);
 const CONTEXT: MatchingContext = MatchingContext(77);
 /// Tags of messages that do not belong to a round.
 const GO: i32 = 1000;
@@ -108,7 +110,7 @@ impl<F: Fabric> PairRank<'_, F> {
         let since = Instant::now();
         while self.endpoint().finish(request).is_none() {
             assert!(self.endpoint().fault().is_none(), "{what}: {:?}", self.endpoint().fault());
-            assert!(since.elapsed() < Duration::from_secs(60), "{what}: hangs");
+            assert!(since.elapsed() < LONG, "{what}: hangs");
             if !self.engine.progress() {
                 (self.give_way)();
             }
@@ -128,19 +130,24 @@ impl<F: Fabric> PairRank<'_, F> {
         self.endpoint().counts().seldom.interrupted
     }
 
-    /// Runs only handlers until `count` transfers were started.
+    /// Runs only handlers until `count` transfers were started. Fails if none starts for a long time.
     fn compute_until(&self, count: u64) {
-        let since = Instant::now();
+        let mut last = (self.started(), Instant::now());
         while self.started() < count {
-            let started = self.started();
-            assert!(since.elapsed() < Duration::from_secs(30), "{started} of {count} started");
             self.signal();
+            assert!(self.endpoint().fault().is_none(), "{:?}", self.endpoint().fault());
+            let started = self.started();
+            if started > last.0 {
+                last = (started, Instant::now());
+            }
+            assert!(last.1.elapsed() < LONG, "{started} of {count} started, and no more");
         }
     }
 
     /// Lets rank 0 send to rank 1. The transfers start in the handler of the rank that computes: the sender with
-    /// `Rendezvous::Write`, the receiver with `Rendezvous::Read`.
-    pub fn run(&self, rendezvous: Rendezvous) {
+    /// `Rendezvous::Write`, the receiver with `Rendezvous::Read`. Rank 1 notes in `ready` the rounds for which it makes no more progress
+    /// of its own: transfers that start in its last progress would not be counted.
+    pub fn run(&self, rendezvous: Rendezvous, ready: &AtomicUsize) {
         let large = (0..MESSAGES).filter(|&i| len(i) == LARGE + i).count() as u64;
         let sends = self.endpoint().fabric().rank() == 0;
         for round in 0..ROUNDS {
@@ -151,6 +158,12 @@ impl<F: Fabric> PairRank<'_, F> {
             if sends {
                 let request = self.receive(GO, &mut go);
                 self.wait(Some(request), "the receiver is ready");
+                let since = Instant::now();
+                while ready.load(Ordering::Acquire) <= round {
+                    assert!(since.elapsed() < LONG, "the receiver does not compute");
+                    self.engine.progress();
+                    (self.give_way)();
+                }
                 // The receiver computes then.
                 let mut requests = Vec::new();
                 for (i, data) in data.iter_mut().enumerate() {
@@ -174,6 +187,7 @@ impl<F: Fabric> PairRank<'_, F> {
             while !self.endpoint().fabric().idle() {
                 self.engine.progress();
             }
+            ready.store(round + 1, Ordering::Release);
             if rendezvous == Rendezvous::Read {
                 self.compute_until(before + large);
             }
@@ -219,7 +233,7 @@ impl<F: Fabric> PairRank<'_, F> {
                 if endpoint.take_behind() || endpoint.awaits_more_than_a_handler() {
                     self.engine.help();
                 }
-                assert!(since.elapsed() < Duration::from_secs(30), "message {i} is not ended");
+                assert!(since.elapsed() < LONG, "message {i} is not ended");
             }
             self.wait(Some(request), "a receive");
             if stray {

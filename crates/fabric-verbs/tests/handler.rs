@@ -1,5 +1,6 @@
 //! Signal handlers start transfers over real verbs, without allocation.
 
+use std::sync::atomic::AtomicUsize;
 use weft_bootstrap::threads;
 use weft_fabric::Fabric;
 use weft_fabric::wait::WaitPolicy;
@@ -16,9 +17,10 @@ static GUARD: Guarded = Guarded;
 fn transfers_start_behind_the_back_of_a_program() {
     let Some(nodes) = adapters::nodes() else { return };
     for rendezvous in [Rendezvous::Read, Rendezvous::Write] {
+        let ready = AtomicUsize::new(0);
         std::thread::scope(|scope| {
             for mut world in threads(2) {
-                let nodes = &nodes;
+                let (nodes, ready) = (&nodes, &ready);
                 scope.spawn(move || {
                     use weft_bootstrap::Bootstrap;
                     let options = adapters::options(nodes, world.rank());
@@ -27,7 +29,7 @@ fn transfers_start_behind_the_back_of_a_program() {
                     let policy = WaitPolicy::new(false);
                     let engine = Engine::new(verbs, policy, handlers::limits(rendezvous));
                     let give_way = || std::thread::yield_now();
-                    PairRank { engine: &engine, give_way: &give_way }.run(rendezvous);
+                    PairRank { engine: &engine, give_way: &give_way }.run(rendezvous, ready);
                     while !engine.endpoint().fabric().idle() {
                         engine.progress();
                     }

@@ -10,12 +10,15 @@ use weft_p2p::Rendezvous;
 #[global_allocator]
 static GUARD: Guarded = Guarded;
 
-struct Behind(Rendezvous);
+struct Behind {
+    rendezvous: Rendezvous,
+    ready: AtomicUsize,
+}
 
 impl RankBody for Behind {
     fn run<F: Fabric>(&self, rank: &TestRank<F>) {
         let give_way = || std::thread::yield_now();
-        PairRank { engine: rank.engine(), give_way: &give_way }.run(self.0);
+        PairRank { engine: rank.engine(), give_way: &give_way }.run(self.rendezvous, &self.ready);
     }
 }
 
@@ -24,7 +27,7 @@ fn on(setup: FabricSetup) {
         world(
             2,
             FabricSetup { limits: handlers::limits(rendezvous), ..setup },
-            &Behind(rendezvous),
+            &Behind { rendezvous, ready: AtomicUsize::new(0) },
         );
     }
 }
