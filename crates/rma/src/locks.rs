@@ -39,6 +39,15 @@ struct ByRank {
     announces: Cell<bool>,
 }
 
+/// Time at which ranks that wait for an update of this process are rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RingTime {
+    /// The update rings.
+    AtOnce,
+    /// The caller of the update rings this rank, if there is one, because the update must not use the fabric.
+    Later(Option<usize>),
+}
+
 /// The locks of one window.
 pub struct Locks<F: Fabric> {
     core: Rc<WindowCore<F>>,
@@ -48,6 +57,7 @@ pub struct Locks<F: Fabric> {
     /// MPI_Win_lock_all.
     guards: Fifo<F>,
     joins: Fifo<F>,
+    ring_time: Cell<RingTime>,
 }
 
 impl<F: Fabric> Locks<F> {
@@ -55,7 +65,32 @@ impl<F: Fabric> Locks<F> {
     pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> Locks<F> {
         let (guards, joins) = (Fifo::new(core.comm()), Fifo::new(core.comm()));
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
-        Locks { core, control, ranks, guards, joins }
+        let ring_time = Cell::new(RingTime::AtOnce);
+        Locks { core, control, ranks, guards, joins, ring_time }
+    }
+
+    /// Lets the following updates ring nobody, until [`Locks::take_ring`].
+    #[inline(always)]
+    pub fn defer_rings(&self) {
+        self.ring_time.set(RingTime::Later(None));
+    }
+
+    /// Lets updates ring again. Returns the rank that the caller must ring. An update rings at most one rank.
+    #[inline(always)]
+    pub fn take_ring(&self) -> Option<usize> {
+        match self.ring_time.replace(RingTime::AtOnce) {
+            RingTime::AtOnce => None,
+            RingTime::Later(rank) => rank,
+        }
+    }
+
+    /// Wakes a rank that may wait for an update of this process.
+    #[cold]
+    pub fn ring(&self, rank: usize) {
+        match self.ring_time.get() {
+            RingTime::AtOnce => self.control.ring(rank),
+            RingTime::Later(_) => self.ring_time.set(RingTime::Later(Some(rank))),
+        }
     }
 
     /// Returns one of the locks of a rank.

@@ -372,9 +372,9 @@ impl EpochState {
 
     /// Checks MPI_Win_flush_all.
     pub fn flush_all(&self) -> Result<(), WrongCall> {
-        match self.locks.get() == 0 && self.all.get().is_none() {
-            true => wrong("MPI_Win_flush_all: no rank is locked"),
-            false => Ok(()),
+        match self.is_any_passive() {
+            true => Ok(()),
+            false => wrong("MPI_Win_flush_all: no rank is locked"),
         }
     }
 }
@@ -416,6 +416,11 @@ impl EpochState {
     #[inline]
     pub fn is_passive(&self, rank: usize) -> bool {
         self.targets[rank].access.get().is_locked() || self.all.get().is_some()
+    }
+
+    /// Returns true if MPI_Win_lock or MPI_Win_lock_all has opened an epoch.
+    pub fn is_any_passive(&self) -> bool {
+        self.locks.get() > 0 || self.all.get().is_some()
     }
 
     /// Returns true if only this process may access a rank's memory now.
