@@ -35,6 +35,8 @@ struct ByRank {
     ticket: Cell<u64>,
     /// Turn whose owner must still be notified, after an attempt has taken the lock or given it back.
     tell: Cell<Option<TicketTurn>>,
+    /// True while a thread of this process waits for the rank's lock as part of MPI_Win_lock_all.
+    joins: Cell<bool>,
     /// True if this process announces updates of single elements of the rank.
     announces: Cell<bool>,
 }
@@ -73,6 +75,11 @@ impl<F: Fabric> Locks<F> {
     #[inline(always)]
     pub fn defer_rings(&self) {
         self.ring_time.set(RingTime::Later(None));
+    }
+
+    /// Returns true between [`Locks::defer_rings`] and [`Locks::take_ring`].
+    pub fn defers_rings(&self) -> bool {
+        self.ring_time.get() != RingTime::AtOnce
     }
 
     /// Lets updates ring again. Returns the rank that the caller must ring. An update rings at most one rank.
@@ -207,6 +214,27 @@ mod tests {
             locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
             locks.unlock(0).await.unwrap();
             assert_eq!(locks.unlock(0).await.unwrap_err().class(), class::RMA_SYNC);
+            // Attempts without waiting do the same, where they succeed. A barrier comes before each round, because a rank that shares the
+            // lock waits for all ranks, and must not keep a rank of the round before from its exclusive lock.
+            for _ in 0..ROUNDS {
+                core.comm().barrier().await.unwrap();
+                core.epochs.lock_all(0).unwrap();
+                if !locks.try_join(0) {
+                    locks.enter(0).await.unwrap();
+                }
+                assert!(core.epochs.is_joined(0));
+                core.comm().barrier().await.unwrap();
+                if !locks.try_unlock_all() {
+                    locks.unlock_all().await.unwrap();
+                }
+                assert!(!core.epochs.is_joined(0) && core.epochs.free().is_ok());
+                locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
+                count(&control).await;
+                locks.unlock(0).await.unwrap();
+            }
+            core.comm().barrier().await.unwrap();
+            let all = ROUNDS * core.size() as u64;
+            assert_eq!(control.add(0, TABLE, 0).await.unwrap(), all);
             end(&core).await;
         }
     }

@@ -249,11 +249,22 @@ impl<F: Fabric> Window<F> {
         memory.is_some_and(|memory| self.access.try_change(packed, basic, former, rank, memory))
     }
 
+    /// Returns true if the first operation on a rank after MPI_Win_lock_all has taken the rank's lock. Only calls that must not use the
+    /// fabric try this. For other calls, a simulated fabric counts the time of the lock.
+    #[cold]
+    fn joined(&self, rank: usize) -> bool {
+        self.locks.defers_rings() && self.locks.try_join(rank)
+    }
+
     /// Returns memory on which an operation may act at once, in an open epoch.
     #[inline(always)]
     fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let memory = self.memory.mapped(rank, disp, len)?;
-        (self.core.epochs.enter(rank) == Entering::Open).then_some(memory)
+        match self.core.epochs.enter(rank) {
+            Entering::Open => Some(memory),
+            Entering::Join => self.joined(rank).then_some(memory),
+            Entering::Closed => None,
+        }
     }
 }
 
@@ -344,6 +355,13 @@ impl<F: Fabric> Window<F> {
         self.core.allow(self.core.epochs.unlock_all())?;
         self.access.drain_all().await?;
         self.locks.unlock_all().await
+    }
+
+    /// Does the work of [`Window::unlock_all`] if there is nothing to wait for. Returns false if [`Window::unlock_all`] must be called.
+    pub fn try_unlock_all(&self) -> bool {
+        self.core.epochs.is_all_locked()
+            && self.access.in_flight().is_untouched()
+            && self.locks.try_unlock_all()
     }
 
     /// Waits until the operations issued to a rank are complete at both sides (MPI_Win_flush). MPI_Win_flush_local would need only

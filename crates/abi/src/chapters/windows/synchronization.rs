@@ -224,6 +224,11 @@ pub(crate) unsafe fn win_lock_all(assert: c_int, win: Win) -> Result<(), Error> 
 }
 
 /// MPI_Win_unlock_all.
+pub(crate) unsafe fn lane_win_unlock_all(win: Win) -> Result<LaneCall, Error> {
+    in_place(win, WindowOf::try_unlock_all)
+}
+
+/// MPI_Win_unlock_all.
 pub(crate) unsafe fn win_unlock_all(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_unlock_all", object.window.unlock_all())
