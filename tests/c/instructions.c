@@ -149,6 +149,64 @@ static void put(void)
     MPI_Win_free(&window);
 }
 
+static MPI_Win own;
+static int64_t *own_part;
+
+/* Calls on a window that never wait: all but the first operation of each kind. */
+static void one_sided(void)
+{
+    int64_t one = 1, word, old, back;
+    MPI_Request request;
+    int to = 1 - rank;
+    MPI_Win_lock_all(0, own);
+    for (word = 0; word < rounds; word++) {
+        MPI_Put(&word, 1, MPI_INT64_T, to, 0, 1, MPI_INT64_T, own);
+        MPI_Win_flush(to, own);
+        MPI_Get(&back, 1, MPI_INT64_T, to, 0, 1, MPI_INT64_T, own);
+        MPI_Win_flush_local(to, own);
+        CHECK(back == word);
+        MPI_Accumulate(&one, 1, MPI_INT64_T, to, 1, 1, MPI_INT64_T, MPI_SUM, own);
+        MPI_Fetch_and_op(&one, &old, MPI_INT64_T, to, 2, MPI_SUM, own);
+        MPI_Compare_and_swap(&one, &word, &old, MPI_INT64_T, to, 3, own);
+        MPI_Win_flush_all(own);
+        MPI_Rput(&word, 1, MPI_INT64_T, to, 4, 1, MPI_INT64_T, own, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        MPI_Rget(&back, 1, MPI_INT64_T, to, 4, 1, MPI_INT64_T, own, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+        CHECK(back == word);
+    }
+    MPI_Win_unlock_all(own);
+    for (int i = 0; i < rounds; i++) {
+        MPI_Win_lock(MPI_LOCK_SHARED, to, 0, own);
+        MPI_Win_unlock(to, own);
+    }
+}
+
+static void *one_sided_in_thread(void *unused)
+{
+    (void)unused;
+    one_sided();
+    return NULL;
+}
+
+/* The same by this thread, or by a thread of its own. */
+static void one_sided_of(int threads)
+{
+    pthread_t thread;
+    MPI_Win_allocate(64, 8, MPI_INFO_NULL, MPI_COMM_WORLD, &own_part, &own);
+    memset(own_part, 0, 64);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (threads) {
+        CHECK(!pthread_create(&thread, NULL, one_sided_in_thread, NULL));
+        pthread_join(thread, NULL);
+    } else {
+        one_sided();
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(own_part[1] == rounds && own_part[2] == rounds && own_part[3] == 1 && own_part[4] == rounds - 1);
+    MPI_Win_free(&own);
+}
+
 /* Windows by another thread than the one that initialised MPI, on a communicator of its own. */
 static void *in_thread(void *turn)
 {
@@ -328,6 +386,12 @@ int main(int argc, char **argv)
     }
     if (all || !strcmp(what, "put")) {
         put();
+    }
+    if (all || !strcmp(what, "one_sided")) {
+        one_sided_of(0);
+    }
+    if (all || !strcmp(what, "one_sided_thread")) {
+        one_sided_of(1);
     }
     MPI_Win_free(&shared);
     MPI_Finalize();

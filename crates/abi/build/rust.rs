@@ -290,10 +290,12 @@ fn entry_point(out: &mut String, abi: &Abi, done: &Done, f: &AbiFunction) -> boo
     };
     let fast =
         fast.map_or_else(String::new, |one| format!(" try {{ crate::{}({list}) }}", one.path));
-    // The entry point looks at the handle of a communicator before it calls the part for lanes.
-    let when = match f.params.iter().any(|p| p.name == "comm") {
-        true => "crate::lanes::is_in_lane(comm.0)",
-        false => "crate::lanes::exist()",
+    // The entry point looks at the handle of a communicator or window before it calls the part for lanes.
+    let has = |name: &str| f.params.iter().any(|p| p.name == name);
+    let when = match (has("comm"), has("win")) {
+        (true, _) => "crate::lanes::is_in_lane(comm.0)",
+        (_, true) => "crate::lanes::has_place(win.0)",
+        _ => "crate::lanes::exist()",
     };
     let lane = lane.map_or_else(String::new, |one| {
         format!(

@@ -2,10 +2,12 @@
 //! need, and return no errors of arguments: with any other arguments they decline, and the usual call checks the arguments.
 
 use crate::arguments::{received, store_status};
+use crate::complete_requests::{end_all_complete, end_complete};
 use crate::constants::*;
 use crate::elements::Elements;
 use crate::engine::CommObject;
 use crate::error::Error;
+pub use crate::lane_call::LaneCall;
 use crate::lane_waiting::LaneWaiting;
 use crate::lanes::{
     LOOK, LaneEntered, LaneProgress, LaneState, MessageLane, progress_in_row, progress_main,
@@ -21,17 +23,6 @@ use std::ffi::c_int;
 use weft_fabric::Sge;
 use weft_p2p::SendMode;
 use weft_process::{Active, Origin, Status};
-
-/// Result of a call's attempt to use a lane alone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LaneCall {
-    /// The call is complete.
-    Done,
-    /// The object belongs to a lane, but the call needs the main lock.
-    Declined,
-    /// The object belongs to lane 0, or there is no such object.
-    OtherLane,
-}
 
 /// Arguments of a send or receive.
 #[derive(Clone, Copy)]
@@ -272,12 +263,21 @@ impl LaneState {
 /// `request` is NULL or may be read and written; `status` is `MPI_STATUS_IGNORE` or may be written.
 #[inline(always)]
 pub unsafe fn wait(request: *mut Request, status: *mut MpiStatus) -> LaneCall {
-    // SAFETY: `request` is not NULL where it is read; the contract of this function says so.
-    if request.is_null() || lane_of(unsafe { *request }.0) == 0 {
+    if request.is_null() {
         return LaneCall::OtherLane;
     }
-    // SAFETY: `request` is not NULL, and `status` may be ignored or written; the contract of this function says so.
-    unsafe { wait_in_lane(request, status) }
+    // SAFETY: `request` is not NULL, so it may be read and written; `status` may be ignored or written. The contract of this function
+    // says so.
+    unsafe {
+        match *request {
+            SENT => {
+                end_complete(request, status);
+                LaneCall::Done
+            }
+            handle if lane_of(handle.0) == 0 => LaneCall::OtherLane,
+            _ => wait_in_lane(request, status),
+        }
+    }
 }
 
 /// # Safety
@@ -304,12 +304,22 @@ unsafe fn wait_in_lane(request: *mut Request, status: *mut MpiStatus) -> LaneCal
 /// `request` is NULL or may be read and written; `flag` is NULL or may be written; `status` is `MPI_STATUS_IGNORE` or may be written.
 #[inline(always)]
 pub unsafe fn test(request: *mut Request, flag: *mut c_int, status: *mut MpiStatus) -> LaneCall {
-    // SAFETY: `request` is not NULL where it is read; the contract of this function says so.
-    if request.is_null() || flag.is_null() || lane_of(unsafe { *request }.0) == 0 {
+    if request.is_null() || flag.is_null() {
         return LaneCall::OtherLane;
     }
-    // SAFETY: the pointers are not NULL, and `status` may be ignored or written; the contract of this function says so.
-    unsafe { test_in_lane(request, flag, status) }
+    // SAFETY: the pointers are not NULL, so they may be read and written; `status` may be ignored or written. The contract of this
+    // function says so.
+    unsafe {
+        match *request {
+            SENT => {
+                flag.write(1);
+                end_complete(request, status);
+                LaneCall::Done
+            }
+            handle if lane_of(handle.0) == 0 => LaneCall::OtherLane,
+            _ => test_in_lane(request, flag, status),
+        }
+    }
 }
 
 /// # Safety
@@ -385,7 +395,9 @@ pub unsafe fn wait_all(len: c_int, requests: *mut Request, statuses: *mut MpiSta
         Some(i) if lane_of(handle(i).0) != 0 => unsafe {
             wait_all_in_lane(len, requests, statuses, handle(i).0)
         },
-        _ => 0,
+        Some(_) => 0,
+        // SAFETY: the contract of this function says what `end_all_complete` needs.
+        None => unsafe { end_all_complete(len, requests, statuses) },
     }
 }
 

@@ -28,11 +28,11 @@ impl LaneWaiting {
         struct Again(&'static MessageLane);
         impl Drop for Again {
             fn drop(&mut self) {
-                self.0.take();
+                self.0.lock.take();
             }
         }
         // SAFETY: the call that waits is inside, and uses the lane's state again only when the guard has taken the lock.
-        unsafe { self.lane.leave() };
+        unsafe { self.lane.lock.leave() };
         let _again = Again(self.lane);
         f()
     }
@@ -52,7 +52,7 @@ impl WaitHooks for LaneWaiting {
     }
 
     fn undisturbed(&self) -> bool {
-        self.lane.bias.is_alone() && !crowded()
+        self.lane.lock.is_alone() && !crowded()
     }
 
     fn before_nap(&self) -> bool {

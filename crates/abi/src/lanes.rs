@@ -8,8 +8,8 @@
 //!                                  matching space for messages
 //! ```
 //! A communicator that is made while there are lanes gets one by its number, on which all members agree. From then on all its
-//! messages go through the lane's engine. Collective operations, partitioned messages, windows, files and everything else stay with
-//! lane 0. `MPI_COMM_WORLD`, `MPI_COMM_SELF` and communicators with processes of other jobs have no lane. There are lanes if all
+//! messages go through the lane's engine. Collective operations, partitioned messages, files and everything else stay with
+//! lane 0, but a window may have a lock of its own (`windows.rs`). `MPI_COMM_WORLD`, `MPI_COMM_SELF` and communicators with processes of other jobs have no lane. There are lanes if all
 //! processes of the job asked for `MPI_THREAD_MULTIPLE` and only shared memory connects them, and if no setting starts a helper.
 //!
 //! On a communicator whose members all promised never to receive with `MPI_ANY_TAG` (`mpi_assert_no_any_tag`), the tag of a message
@@ -32,8 +32,10 @@
 
 mod operation;
 mod persistent;
+mod thread_lock;
 mod threads;
 mod waits;
+mod windows;
 
 use operation::MessageCarrier;
 pub use operation::{
@@ -42,25 +44,25 @@ pub use operation::{
     with_requests,
 };
 pub use persistent::{LaneStart, LaneTransfer, persist, start_again};
+pub use thread_lock::ThreadLock;
 pub use threads::{TURNS, crowded, take_turns};
 pub use waits::{
     LOOK, LaneNap, LaneProgress, PATIENCE, idle, pending, progress, progress_in_row, progress_main,
     sum, try_all, try_sometimes,
 };
+pub use windows::{
+    has_place, hold_window, needs_no_progress, on_window, place_window, unplace_window,
+};
 
 use crate::engine::{CommObject, Engine};
-use crate::lock::me;
 use crate::objects::RequestObject;
 use crate::settings::runtime_change;
 use crate::state::state;
 use crate::table::{HandleTable, LANE_BY_TAG, LANES_END, index_of, lane_of};
-use parking_lot::RawMutex;
-use parking_lot::lock_api::RawMutex as _;
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use weft_fabric::Fabric;
-use weft_fabric::wait::BiasedLock;
 use weft_fabric_shm::Shm;
 
 /// Class of the requests of lanes, as in [`crate::state::ProcessState::requests`].
@@ -69,9 +71,8 @@ const REQUESTS: usize = 7;
 /// A lane. Lanes lie in different pairs of cache lines.
 #[repr(align(128))]
 pub struct MessageLane {
-    lock: RawMutex,
     /// Lets the first thread that sends or receives on the lane enter without an atomic operation, until another thread comes.
-    pub bias: BiasedLock,
+    pub lock: ThreadLock,
     /// `None` until a communicator gets the lane.
     state: UnsafeCell<Option<LaneState>>,
 }
@@ -118,7 +119,7 @@ static OPEN: AtomicU32 = AtomicU32::new(0);
 
 impl MessageLane {
     const fn new() -> MessageLane {
-        MessageLane { lock: RawMutex::INIT, bias: BiasedLock::new(), state: UnsafeCell::new(None) }
+        MessageLane { lock: ThreadLock::new(), state: UnsafeCell::new(None) }
     }
 
     /// Returns the lane of a handle. Returns `None` if the handle belongs to no lane, or if there are no lanes.
@@ -172,64 +173,19 @@ impl MessageLane {
     /// Takes the lane's lock, for a thread that may be favoured from now on.
     #[inline(always)]
     pub fn enter_to_stay(&'static self) -> LaneEntered {
-        if !self.bias.try_enter(me()) {
-            self.lock_to_stay();
-        }
+        self.lock.take_to_stay();
         LaneEntered(self)
-    }
-
-    #[cold]
-    fn lock_to_stay(&self) {
-        threads::count_thread();
-        self.lock.lock();
-        if self.bias.favour(me()) {
-            // SAFETY: this thread has locked the lock above, and from now on is inside by the bias.
-            unsafe { self.lock.unlock() }
-        } else {
-            self.bias.revoke();
-        }
-    }
-
-    /// Ends the favour of the calling thread. If another thread holds the lock, that thread ends the favour.
-    fn give_up(&self) {
-        if self.bias.is_alone() && self.lock.try_lock() {
-            self.bias.give_up(me());
-            // SAFETY: this thread has locked the lock above.
-            unsafe { self.lock.unlock() }
-        }
     }
 
     /// Takes the lane's lock.
     pub fn enter(&'static self) -> LaneEntered {
-        self.take();
+        self.lock.take();
         LaneEntered(self)
-    }
-
-    pub fn take(&self) {
-        if !self.bias.try_enter(me()) {
-            self.lock.lock();
-            self.bias.revoke();
-        }
     }
 
     /// Takes the lane's lock, unless another thread is inside, or would lose its way before the lock.
     pub fn try_enter(&'static self) -> Option<LaneEntered> {
-        if !self.bias.try_enter(me()) {
-            if self.bias.is_alone() || !self.lock.try_lock() {
-                return None;
-            }
-            self.bias.revoke();
-        }
-        Some(LaneEntered(self))
-    }
-
-    /// # Safety
-    /// The calling thread is inside, and does not use the lane's state any more.
-    pub unsafe fn leave(&self) {
-        if self.bias.leave() {
-            // SAFETY: `leave` returned true, so this thread has locked the lock: the caller promises that it is inside.
-            unsafe { self.lock.unlock() }
-        }
+        self.lock.try_take().then_some(LaneEntered(self))
     }
 
     /// Runs `f` with the lane's lock held. The lane is open.
@@ -256,7 +212,7 @@ impl Drop for LaneEntered {
     #[inline(always)]
     fn drop(&mut self) {
         // SAFETY: the thread is inside as long as this guard exists, and no reference of `state` outlives the guard.
-        unsafe { self.0.leave() }
+        unsafe { self.0.lock.leave() }
     }
 }
 
@@ -377,6 +333,12 @@ pub fn forget(handle: usize) {
             }
         });
     }
+}
+
+/// Ends the favours of the calling thread, which is about to end.
+fn give_up_favours() {
+    MessageLane::open().for_each(|lane| lane.lock.give_up());
+    windows::give_up_favours();
 }
 
 /// Opens a lane, if it is not open.

@@ -166,6 +166,8 @@ pub struct WinObject {
     pub hints: RefCell<weft_process::Info>,
     /// The group of the last MPI_Win_post or MPI_Win_start, and its ranks in the window.
     pub members: RefCell<Option<(weft_process::Group, Rc<[usize]>)>>,
+    /// Number of the window's place, if the window has a lock of its own (`lanes/windows.rs`).
+    pub place: Cell<Option<usize>>,
 }
 
 /// Returns the address of memory as a program may see it: NULL if the memory is empty.
@@ -214,6 +216,7 @@ impl WinObject {
             errhandler: Cell::new(MPI_ERRORS_ARE_FATAL.0),
             hints: RefCell::default(),
             members: RefCell::default(),
+            place: Cell::new(None),
         }
     }
 }

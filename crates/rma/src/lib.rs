@@ -54,4 +54,4 @@ pub use self::memory::allocation::WindowOffer;
 pub use self::memory::protocol;
 pub use self::memory::target_address::AtomicityDomain;
 pub use self::options::{Atomics, EpochEnding, FenceDesign, IssueOrder, WindowOptions};
-pub use self::window::Window;
+pub use self::window::{FastOutcome, Window};

@@ -35,8 +35,19 @@ struct ByRank {
     ticket: Cell<u64>,
     /// Turn whose owner must still be notified, after an attempt has taken the lock or given it back.
     tell: Cell<Option<TicketTurn>>,
+    /// True while a thread of this process waits for the rank's lock as part of MPI_Win_lock_all.
+    joins: Cell<bool>,
     /// True if this process announces updates of single elements of the rank.
     announces: Cell<bool>,
+}
+
+/// Time at which ranks that wait for an update of this process are rung.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum RingTime {
+    /// The update rings.
+    AtOnce,
+    /// The caller of the update rings this rank, if there is one, because the update must not use the fabric.
+    Later(Option<usize>),
 }
 
 /// The locks of one window.
@@ -48,6 +59,7 @@ pub struct Locks<F: Fabric> {
     /// MPI_Win_lock_all.
     guards: Fifo<F>,
     joins: Fifo<F>,
+    ring_time: Cell<RingTime>,
 }
 
 impl<F: Fabric> Locks<F> {
@@ -55,7 +67,37 @@ impl<F: Fabric> Locks<F> {
     pub fn new(core: Rc<WindowCore<F>>, control: Rc<WindowControl<F>>) -> Locks<F> {
         let (guards, joins) = (Fifo::new(core.comm()), Fifo::new(core.comm()));
         let ranks = (0..core.size()).map(|_| ByRank::default()).collect();
-        Locks { core, control, ranks, guards, joins }
+        let ring_time = Cell::new(RingTime::AtOnce);
+        Locks { core, control, ranks, guards, joins, ring_time }
+    }
+
+    /// Lets the following updates ring nobody, until [`Locks::take_ring`].
+    #[inline(always)]
+    pub fn defer_rings(&self) {
+        self.ring_time.set(RingTime::Later(None));
+    }
+
+    /// Returns true between [`Locks::defer_rings`] and [`Locks::take_ring`].
+    pub fn defers_rings(&self) -> bool {
+        self.ring_time.get() != RingTime::AtOnce
+    }
+
+    /// Lets updates ring again. Returns the rank that the caller must ring. An update rings at most one rank.
+    #[inline(always)]
+    pub fn take_ring(&self) -> Option<usize> {
+        match self.ring_time.replace(RingTime::AtOnce) {
+            RingTime::AtOnce => None,
+            RingTime::Later(rank) => rank,
+        }
+    }
+
+    /// Wakes a rank that may wait for an update of this process.
+    #[cold]
+    pub fn ring(&self, rank: usize) {
+        match self.ring_time.get() {
+            RingTime::AtOnce => self.control.ring(rank),
+            RingTime::Later(_) => self.ring_time.set(RingTime::Later(Some(rank))),
+        }
     }
 
     /// Returns one of the locks of a rank.
@@ -172,6 +214,27 @@ mod tests {
             locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
             locks.unlock(0).await.unwrap();
             assert_eq!(locks.unlock(0).await.unwrap_err().class(), class::RMA_SYNC);
+            // Attempts without waiting do the same, where they succeed. A barrier comes before each round, because a rank that shares the
+            // lock waits for all ranks, and must not keep a rank of the round before from its exclusive lock.
+            for _ in 0..ROUNDS {
+                core.comm().barrier().await.unwrap();
+                core.epochs.lock_all(0).unwrap();
+                if !locks.try_join(0) {
+                    locks.enter(0).await.unwrap();
+                }
+                assert!(core.epochs.is_joined(0));
+                core.comm().barrier().await.unwrap();
+                if !locks.try_unlock_all() {
+                    locks.unlock_all().await.unwrap();
+                }
+                assert!(!core.epochs.is_joined(0) && core.epochs.free().is_ok());
+                locks.lock(LockKind::Exclusive, 0, 0).await.unwrap();
+                count(&control).await;
+                locks.unlock(0).await.unwrap();
+            }
+            core.comm().barrier().await.unwrap();
+            let all = ROUNDS * core.size() as u64;
+            assert_eq!(control.add(0, TABLE, 0).await.unwrap(), all);
             end(&core).await;
         }
     }

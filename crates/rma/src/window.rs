@@ -32,6 +32,15 @@ pub struct Window<F: Fabric> {
     service: RefCell<Option<NonblockingTask>>,
 }
 
+/// Outcome of a fast path that does not use the fabric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FastOutcome {
+    /// True if the fast path has completed the call.
+    pub done: bool,
+    /// Rank that waits for the update, and that the caller must ring.
+    pub ring: Option<usize>,
+}
+
 /// Properties.
 impl<F: Fabric> Window<F> {
     /// Returns the window's own communicator.
@@ -89,6 +98,18 @@ impl<F: Fabric> Window<F> {
         }
     }
 
+    /// Finds the memory and the control words of all ranks. Returns true if this process sees all of them. Then the fast paths of
+    /// operations and of passive target use neither the fabric nor the engine, and no task of the engine uses the window.
+    pub fn sees_all(&self) -> bool {
+        let memory = |rank| {
+            self.part(rank).0 == 0 || matches!(self.memory.reach(rank), TargetReach::Mapped(_))
+        };
+        self.flavor() != WindowFlavor::Dynamic
+            && !self.core.options.fence.defers()
+            && self.service.borrow().is_none()
+            && (0..self.size()).all(|rank| self.control.seen(rank).is_some() && memory(rank))
+    }
+
     /// Makes memory part of this rank's window. Errors: RMA_FLAVOR if the window is not dynamic, RMA_ATTACH if the memory overlaps
     /// attached memory or the maximum number of regions is attached.
     pub async fn attach(&self, memory: Sge) -> Result<(), Error> {
@@ -142,6 +163,20 @@ impl<F: Fabric> Window<F> {
     /// Returns true if the operation is complete by now.
     pub fn is_over(&self, issued: Issued) -> bool {
         self.access.is_over(issued)
+    }
+
+    /// Runs `f`, which calls only fast paths, for a caller that must not use the fabric now. The window sees all ranks' memory
+    /// ([`Window::sees_all`]).
+    #[inline(always)]
+    pub fn without_fabric(&self, f: impl FnOnce(&Window<F>) -> bool) -> FastOutcome {
+        self.locks.defer_rings();
+        let done = f(self);
+        FastOutcome { done, ring: self.locks.take_ring() }
+    }
+
+    /// Wakes a rank that may wait for an update of this process.
+    pub fn ring(&self, rank: usize) {
+        self.locks.ring(rank);
     }
 
     /// Puts plain bytes to mapped memory, in an open epoch, as a fast path. Returns false, and does nothing, if the case needs
@@ -214,11 +249,22 @@ impl<F: Fabric> Window<F> {
         memory.is_some_and(|memory| self.access.try_change(packed, basic, former, rank, memory))
     }
 
+    /// Returns true if the first operation on a rank after MPI_Win_lock_all has taken the rank's lock. Only calls that must not use the
+    /// fabric try this. For other calls, a simulated fabric counts the time of the lock.
+    #[cold]
+    fn joined(&self, rank: usize) -> bool {
+        self.locks.defers_rings() && self.locks.try_join(rank)
+    }
+
     /// Returns memory on which an operation may act at once, in an open epoch.
     #[inline(always)]
     fn mapped(&self, rank: usize, disp: i64, len: usize) -> Option<Sge> {
         let memory = self.memory.mapped(rank, disp, len)?;
-        (self.core.epochs.enter(rank) == Entering::Open).then_some(memory)
+        match self.core.epochs.enter(rank) {
+            Entering::Open => Some(memory),
+            Entering::Join => self.joined(rank).then_some(memory),
+            Entering::Closed => None,
+        }
     }
 }
 
@@ -299,11 +345,23 @@ impl<F: Fabric> Window<F> {
         self.core.allow(self.core.epochs.lock_all(asserted))
     }
 
+    /// Does the work of [`Window::lock_all`], which waits for nothing. Returns false if [`Window::lock_all`] must report an error.
+    pub fn try_lock_all(&self, asserted: i32) -> bool {
+        self.core.epochs.lock_all(asserted).is_ok()
+    }
+
     /// Waits for all issued operations, then gives back the locks of all ranks.
     pub async fn unlock_all(&self) -> Result<(), Error> {
         self.core.allow(self.core.epochs.unlock_all())?;
         self.access.drain_all().await?;
         self.locks.unlock_all().await
+    }
+
+    /// Does the work of [`Window::unlock_all`] if there is nothing to wait for. Returns false if [`Window::unlock_all`] must be called.
+    pub fn try_unlock_all(&self) -> bool {
+        self.core.epochs.is_all_locked()
+            && self.access.in_flight().is_untouched()
+            && self.locks.try_unlock_all()
     }
 
     /// Waits until the operations issued to a rank are complete at both sides (MPI_Win_flush). MPI_Win_flush_local would need only
@@ -323,5 +381,11 @@ impl<F: Fabric> Window<F> {
     #[inline(always)]
     pub fn is_flushed(&self, rank: usize) -> bool {
         rank < self.size() && self.core.epochs.is_passive(rank) && self.access.is_idle(rank)
+    }
+
+    /// Returns true if no operation is under way to any rank, and a rank is locked. Then a flush of all ranks is complete without
+    /// waiting.
+    pub fn is_flushed_all(&self) -> bool {
+        self.core.epochs.is_any_passive() && self.access.in_flight().is_untouched()
     }
 }

@@ -31,13 +31,34 @@ const FIRST: u64 = 8;
 /// thread.
 const BY_LEVEL: u64 = 20;
 
-/// Maximum number of additional atomic instructions per 100 messages of a thread that has a communicator or a tag of its own, under
-/// MPI_THREAD_MULTIPLE. A lock takes at least one per call, so 300 per 100 messages.
+/// Maximum number of additional atomic instructions per 100 messages of a thread that has a communicator or a tag of its own, and per
+/// 100 calls of a thread that has a window of its own, under MPI_THREAD_MULTIPLE. A lock takes at least one per call, so 300 per 100
+/// messages.
 const ATOMICS: u64 = 10;
 
 /// Maximum number of atomic instructions of MPI_Waitany with requests of four lanes, whose locks other threads have used. The locks
 /// of lane 0, of the lane for its look, and of the lane for the end of a request take two each.
 const WAITANY: u64 = 6;
+
+/// Calls on a window that never wait, and number of these calls in a round.
+const ONE_SIDED: ([&str; 13], u64) = (
+    [
+        "MPI_Put",
+        "MPI_Get",
+        "MPI_Accumulate",
+        "MPI_Fetch_and_op",
+        "MPI_Compare_and_swap",
+        "MPI_Rput",
+        "MPI_Rget",
+        "MPI_Wait",
+        "MPI_Win_flush",
+        "MPI_Win_flush_local",
+        "MPI_Win_flush_all",
+        "MPI_Win_lock",
+        "MPI_Win_unlock",
+    ],
+    14,
+);
 
 /// Number of calls of MPI_Waitany in a round.
 const ANY: u64 = 8;
@@ -109,6 +130,7 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
         println!("ok   {text}");
         tally.passed += 1;
     }
+    one_sided(prefix, tally)?;
     let found = counted(prefix, "any_thread", "3", &["MPI_Waitany"], CountedEvent::Atomics)?;
     let found = found / (ANY * ROUNDS);
     let text =
@@ -134,6 +156,25 @@ pub fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             tally.passed += 1;
         }
     }
+    Ok(())
+}
+
+/// Compares the atomic instructions of a thread that has a window of its own with those of a process without threads.
+fn one_sided(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
+    let (functions, calls) = ONE_SIDED;
+    let atomics = |way, level| {
+        let found = counted(prefix, way, level, &functions, CountedEvent::Atomics)?;
+        Ok::<u64, String>(found * 100 / (2 * ROUNDS * calls))
+    };
+    let (alone, found) = (atomics("one_sided", "0")?, atomics("one_sided_thread", "3")?);
+    let text = format!(
+        "{found} atomic instructions in 100 one-sided calls of a thread with a window of its own, {alone} without threads"
+    );
+    if found > alone + ATOMICS {
+        return Err(text);
+    }
+    println!("ok   {text}");
+    tally.passed += 1;
     Ok(())
 }
 

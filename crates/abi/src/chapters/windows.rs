@@ -12,12 +12,15 @@ use crate::chapters::{caching, memory};
 use crate::constants::*;
 use crate::engine::CommObject;
 use crate::error::Error;
+use crate::lanes::{hold_window, place_window, unplace_window};
 use crate::objects::{WinObject, WindowOf, address};
 use crate::settings;
 use crate::state::{running, state};
 use crate::types::{Comm, Info, Win};
 use crate::waiting::WaitingCall;
 use std::ffi::{c_int, c_void};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::rc::Rc;
 use weft_fabric::{Region, Sge};
 use weft_rma::{Atomics, FenceDesign, IssueOrder, WindowFlavor, WindowOffer, WindowOptions};
@@ -45,13 +48,16 @@ fn bad_target(object: &WinObject, value: c_int, name: &str) -> Error {
     Error::new(MPI_ERR_RANK, format_args!("argument {name} = {value}: ranks are 0 to {last}"))
 }
 
-/// Runs a step of a window until it is complete.
+/// Runs a step of a window until it is complete. The window's own lock, if there is one, is held during each poll of the step, and
+/// released during waits.
 fn run<T>(
     object: &WinObject,
     call: &'static str,
     step: impl Future<Output = Result<T, weft_process::Error>>,
 ) -> Result<T, Error> {
     let engine = object.window.comm().engine();
+    let mut step = pin!(step);
+    let step = poll_fn(|cx| hold_window(object, || step.as_mut().poll(cx)));
     Ok(engine.block_on(&WaitingCall::new(call), step)?)
 }
 
@@ -85,6 +91,7 @@ impl NewWindow {
         properties::keep(&object, hints);
         properties::tell(&object, &options);
         let handle = Win(state().wins.borrow_mut().insert(object.clone()));
+        place_window(handle.0, &object);
         Ok((handle, object))
     }
 }
@@ -244,8 +251,9 @@ pub(crate) unsafe fn win_free(win: *mut Win) -> Result<(), Error> {
     // SAFETY: `win` is not NULL, so it points to a value, as MPI requires of the program.
     let handle = unsafe { *win };
     let object = window(handle)?;
-    object.window.may_free()?;
+    hold_window(&object, || object.window.may_free())?;
     caching::delete_attributes(handle.0, &object.attributes)?;
+    unplace_window(&object);
     run(&object, "MPI_Win_free", object.window.free())?;
     state().wins.borrow_mut().remove(handle.0);
     // SAFETY: `win` points to room for the result, as MPI requires of the program.

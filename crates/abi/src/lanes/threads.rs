@@ -4,7 +4,6 @@
 //! ([`RandomYields`]), and stays on the processors of its process. So threads of two processes that exchange messages run at the same time
 //! on different processors, where a message needs no change of threads.
 
-use super::MessageLane;
 use crate::lock::me;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +39,7 @@ impl Drop for CountedThread {
         TURNS.end_thread();
         // A later thread may have this thread's name. Without this, such a thread would enter lanes by the favour of this thread, and
         // would not be counted.
-        MessageLane::open().for_each(MessageLane::give_up);
+        super::give_up_favours();
     }
 }
 

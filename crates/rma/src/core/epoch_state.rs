@@ -37,6 +37,7 @@ mod tests;
 
 use super::assert;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
 
@@ -135,7 +136,7 @@ pub struct EpochState {
     locks: Cell<usize>,
     all: Cell<Option<LockAll>>,
     /// Ranks whose locks were taken for MPI_Win_lock_all.
-    joined: RefCell<Vec<usize>>,
+    joined: RefCell<VecDeque<usize>>,
     /// Origins of MPI_Win_post, while its epoch is open.
     exposure: RefCell<Option<Rc<[usize]>>>,
 }
@@ -335,26 +336,31 @@ impl EpochState {
     /// Notes that a rank's lock is held as part of MPI_Win_lock_all.
     pub fn join(&self, rank: usize) {
         self.targets[rank].joined.set(true);
-        self.joined.borrow_mut().push(rank);
+        self.joined.borrow_mut().push_back(rank);
     }
 
     /// Checks MPI_Win_unlock_all.
     pub fn unlock_all(&self) -> Result<(), WrongCall> {
-        match self.all.get() {
-            Some(_) => Ok(()),
-            None => wrong("MPI_Win_unlock_all without MPI_Win_lock_all"),
-        }
+        let open = self.is_all_locked().then_some(());
+        open.map_or_else(|| wrong("MPI_Win_unlock_all without MPI_Win_lock_all"), Ok)
     }
 
-    /// Removes and returns the ranks whose locks MPI_Win_unlock_all has to give back, in the order in which the locks were
-    /// acquired.
-    pub fn take_joined(&self) -> Vec<usize> {
-        self.joined.take()
+    /// Returns true if the epoch of MPI_Win_lock_all is open.
+    pub fn is_all_locked(&self) -> bool {
+        self.all.get().is_some()
+    }
+
+    /// Returns the rank whose lock MPI_Win_unlock_all has to give back next: the rank that was locked first.
+    pub fn first_joined(&self) -> Option<usize> {
+        self.joined.borrow().front().copied()
     }
 
     /// Notes that the lock of a rank was given back by MPI_Win_unlock_all.
     pub fn left(&self, rank: usize) {
         self.targets[rank].joined.set(false);
+        let mut joined = self.joined.borrow_mut();
+        let at = joined.iter().position(|&other| other == rank);
+        at.map(|at| joined.remove(at));
     }
 
     /// Notes that the epoch of MPI_Win_lock_all has ended.
@@ -364,18 +370,14 @@ impl EpochState {
 
     /// Checks MPI_Win_flush of a rank.
     pub fn flush(&self, rank: usize) -> Result<(), WrongCall> {
-        match self.is_passive(rank) {
-            true => Ok(()),
-            false => wrong(format_args!("MPI_Win_flush: rank {rank} is not locked")),
-        }
+        let open = self.is_passive(rank).then_some(());
+        open.map_or_else(|| wrong(format_args!("MPI_Win_flush: rank {rank} is not locked")), Ok)
     }
 
     /// Checks MPI_Win_flush_all.
     pub fn flush_all(&self) -> Result<(), WrongCall> {
-        match self.locks.get() == 0 && self.all.get().is_none() {
-            true => wrong("MPI_Win_flush_all: no rank is locked"),
-            false => Ok(()),
-        }
+        let open = self.is_any_passive().then_some(());
+        open.map_or_else(|| wrong("MPI_Win_flush_all: no rank is locked"), Ok)
     }
 }
 
@@ -416,6 +418,11 @@ impl EpochState {
     #[inline]
     pub fn is_passive(&self, rank: usize) -> bool {
         self.targets[rank].access.get().is_locked() || self.all.get().is_some()
+    }
+
+    /// Returns true if MPI_Win_lock or MPI_Win_lock_all has opened an epoch.
+    pub fn is_any_passive(&self) -> bool {
+        self.locks.get() > 0 || self.all.get().is_some()
     }
 
     /// Returns true if only this process may access a rank's memory now.

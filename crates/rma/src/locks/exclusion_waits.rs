@@ -71,7 +71,7 @@ impl<F: Fabric> Locks<F> {
     #[inline(always)]
     pub fn recall(&self, announced: AnnouncedUpdate<'_>) -> bool {
         if let Some(holder) = announced.exclusion.recall(announced.own) {
-            self.control.ring(holder);
+            self.ring(holder);
         }
         announced.free
     }
@@ -103,7 +103,7 @@ impl<F: Fabric> Locks<F> {
     #[inline(always)]
     fn give_back(&self, exclusion: &MappedExclusion<'_>) {
         if let Some(first) = exclusion.give_back() {
-            self.control.ring(first);
+            self.ring(first);
         }
     }
 

@@ -134,29 +134,90 @@ impl<F: Fabric> Locks<F> {
     /// Takes a rank's lock for the first operation on this rank in an epoch of MPI_Win_lock_all.
     #[cold]
     async fn join(&self, rank: usize) -> Result<(), Error> {
-        let epochs = &self.core.epochs;
+        let (of, epochs) = (&self.ranks[rank], &self.core.epochs);
         let join = async {
             // Another thread may have taken the lock meanwhile.
-            if !epochs.is_joined(rank) {
-                let ticket =
-                    self.lock_of(TicketLockKind::Window, rank).acquire(LockKind::Shared).await?;
-                self.ranks[rank].ticket.set(ticket);
-                epochs.join(rank);
+            if epochs.is_joined(rank) {
+                return Ok(());
             }
+            let lock = self.lock_of(TicketLockKind::Window, rank);
+            match of.tell.take() {
+                // The lock was taken by the earlier attempt.
+                Some(turn) => lock.pass(turn).await?,
+                None => {
+                    of.joins.set(true);
+                    let ticket = lock.acquire(LockKind::Shared).await;
+                    of.joins.set(false);
+                    of.ticket.set(ticket?);
+                }
+            }
+            epochs.join(rank);
             Ok(())
         };
         self.joins.take(join).await
     }
 
+    /// Takes a rank's lock for the first operation on this rank in an epoch of MPI_Win_lock_all, if there is nothing to wait for. Returns
+    /// false if [`Locks::enter`] must be called.
+    #[cold]
+    pub fn try_join(&self, rank: usize) -> bool {
+        let of = &self.ranks[rank];
+        // If another thread waits for the lock, this thread must not take it a second time.
+        if of.joins.get() || of.tell.get().is_some() {
+            return false;
+        }
+        let Some(lock) = self.mapped_lock(rank) else { return false };
+        match lock.try_acquire(LockKind::Shared) {
+            LockAttempt::Not => false,
+            LockAttempt::Tell(ticket, turn) => {
+                of.ticket.set(ticket);
+                of.tell.set(Some(turn));
+                false
+            }
+            LockAttempt::Done(ticket) => {
+                of.ticket.set(ticket);
+                self.core.epochs.join(rank);
+                true
+            }
+        }
+    }
+
     /// Gives back the locks of all ranks. All issued operations must be complete.
     pub async fn unlock_all(&self) -> Result<(), Error> {
-        for rank in self.core.epochs.take_joined() {
-            self.lock_of(TicketLockKind::Window, rank)
-                .release(LockKind::Shared, self.ranks[rank].ticket.get())
-                .await?;
-            self.core.epochs.left(rank);
+        let epochs = &self.core.epochs;
+        while let Some(rank) = epochs.first_joined() {
+            let (lock, of) = (self.lock_of(TicketLockKind::Window, rank), &self.ranks[rank]);
+            match of.tell.take() {
+                // The lock was given back by the earlier attempt.
+                Some(turn) => lock.pass(turn).await?,
+                None => lock.release(LockKind::Shared, of.ticket.get()).await?,
+            }
+            epochs.left(rank);
         }
-        self.core.epochs.unlocked_all();
+        epochs.unlocked_all();
         Ok(())
+    }
+
+    /// Does the work of [`Locks::unlock_all`] if there is nothing to wait for. Returns false if [`Locks::unlock_all`] must give back the
+    /// locks that are left.
+    pub fn try_unlock_all(&self) -> bool {
+        let epochs = &self.core.epochs;
+        while let Some(rank) = epochs.first_joined() {
+            let of = &self.ranks[rank];
+            if of.tell.get().is_some() {
+                return false;
+            }
+            let Some(lock) = self.mapped_lock(rank) else { return false };
+            match lock.try_release(LockKind::Shared, of.ticket.get()) {
+                LockAttempt::Not => return false,
+                LockAttempt::Tell(_, turn) => {
+                    of.tell.set(Some(turn));
+                    return false;
+                }
+                LockAttempt::Done(_) => epochs.left(rank),
+            }
+        }
+        epochs.unlocked_all();
+        true
     }
 }

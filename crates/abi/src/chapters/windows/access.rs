@@ -6,13 +6,12 @@ use crate::calls::{Accumulate, CompareAndSwap, FetchAndOp, Get, GetAccumulate, P
 use crate::constants::*;
 use crate::elements::{Arguments, Elements, TargetArgs};
 use crate::error::Error;
+use crate::lanes::hold_window;
 use crate::objects::{Belongs, OpObject, RequestOrigin, WinObject, WindowOf};
 use crate::requests::start_for;
-use crate::state::known;
 use crate::types::{Op, Request, Win};
 use std::rc::Rc;
 use weft_datatype::Type;
-use weft_fabric::Sge;
 use weft_process::{Active, Buffer, Executor, Status};
 use weft_rma::{Issued, TargetChange, TargetLocation};
 
@@ -63,7 +62,7 @@ impl Side {
         };
         let Some(request) = request else { return Ok(()) };
         let active = match issued {
-            Some(issued) if !window.is_over(issued) => {
+            Some(issued) if !hold_window(&self.object, || window.is_over(issued)) => {
                 let again = window.clone();
                 let end = async move { again.until_over(issued).await };
                 Active::Task(window.comm().engine().spawn_by(Executor::Anybody, end))
@@ -114,25 +113,6 @@ fn typed(given: Elements) -> Result<Buffer, Error> {
     given.buffer()
 }
 
-/// Returns the window and the local memory of an operation on plain bytes.
-///
-/// # Safety
-/// While the result is used, no window is added to the table or removed.
-#[inline(always)]
-pub(super) unsafe fn plainly(
-    given: Elements,
-    target: TargetArgs,
-    win: Win,
-) -> Option<(&'static WindowOf, Sge)> {
-    if given.ty != target.ty || given.count != target.count || target.rank < 0 {
-        return None;
-    }
-    let memory = given.plain()?;
-    // SAFETY: no window is added or removed while the result is used; the contract of this function says so.
-    let wins = unsafe { known()?.wins.try_borrow_unguarded() };
-    Some((&wins.ok()?.get(win.0)?.window, memory))
-}
-
 /// MPI_Put, MPI_Put_c, MPI_Rput, MPI_Rput_c.
 impl OneSided for Put {
     const REQUESTED: &'static str = "MPI_Rput";
@@ -146,17 +126,6 @@ impl OneSided for Put {
     }
 }
 
-/// MPI_Put, MPI_Put_c.
-impl Put {
-    #[inline(always)]
-    pub(crate) fn try_blocking(self) -> bool {
-        // SAFETY: `try_put` copies bytes; it adds and removes no window.
-        let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
-        let Some((window, origin)) = found else { return false };
-        window.try_put(origin, self.target.rank as usize, self.target.disp as i64)
-    }
-}
-
 /// MPI_Get, MPI_Get_c, MPI_Rget, MPI_Rget_c.
 impl OneSided for Get {
     const REQUESTED: &'static str = "MPI_Rget";
@@ -167,17 +136,6 @@ impl OneSided for Get {
         let origin = typed(self.origin_addr)?;
         // SAFETY: `issue` needs a `request` that is NULL or may be written, if there is one; the contract of this function says so.
         unsafe { side.issue(call, request, async |window, spot| window.get(&origin, spot).await) }
-    }
-}
-
-/// MPI_Get, MPI_Get_c.
-impl Get {
-    #[inline(always)]
-    pub(crate) fn try_blocking(self) -> bool {
-        // SAFETY: `try_get` copies bytes; it adds and removes no window.
-        let found = unsafe { plainly(self.origin_addr, self.target, self.win) };
-        let Some((window, origin)) = found else { return false };
-        window.try_get(origin, self.target.rank as usize, self.target.disp as i64)
     }
 }
 

@@ -5,6 +5,8 @@ use crate::arguments::{group, not_null, store};
 use crate::chapters::probes::idle_test;
 use crate::constants::*;
 use crate::error::Error;
+use crate::lane_calls::LaneCall;
+use crate::lanes::{hold_window, needs_no_progress, on_window};
 use crate::objects::WinObject;
 use crate::objects::WindowOf;
 use crate::state::known;
@@ -34,11 +36,11 @@ fn asserted(value: c_int) -> Result<i32, Error> {
 pub(crate) unsafe fn win_fence(assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     let (window, assert) = (&object.window, asserted(assert)?);
-    if window.fence_is_a_barrier(assert) {
+    if hold_window(&object, || window.fence_is_a_barrier(assert)) {
         let barrier = async |call: CollectiveCall<'_, _>| call.barrier().await;
         let call = WaitingCall::new("MPI_Win_fence");
         window.comm().run_in_place(&call, CollectiveKind::Barrier, CallKey::of(0), barrier)?;
-        window.fenced(assert);
+        hold_window(&object, || window.fenced(assert));
     } else {
         run(&object, "MPI_Win_fence", window.fence(assert))?;
     }
@@ -72,7 +74,8 @@ fn members(object: &WinObject, handle: Group) -> Result<Rc<[usize]>, Error> {
 pub(crate) unsafe fn win_post(group: Group, assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     publish();
-    Ok(object.window.post(members(&object, group)?, asserted(assert)?)?)
+    let (members, assert) = (members(&object, group)?, asserted(assert)?);
+    Ok(hold_window(&object, || object.window.post(members, assert))?)
 }
 
 /// MPI_Win_start.
@@ -99,7 +102,7 @@ pub(crate) unsafe fn win_test(win: Win, flag: *mut c_int) -> Result<(), Error> {
     let object = window(win)?;
     not_null(flag, "flag")?;
     object.window.comm().engine().progress();
-    let over = object.window.test()?;
+    let over = hold_window(&object, || object.window.test())?;
     idle_test(!over);
     // SAFETY: `flag` points to room for the result, as MPI requires of the program.
     unsafe { store(flag, over.into(), "flag") }
@@ -136,6 +139,32 @@ pub(crate) unsafe fn try_win_lock(lock_type: c_int, rank: c_int, assert: c_int, 
     }
 }
 
+/// Returns the rank as an index, if the window has this rank.
+#[inline(always)]
+fn rank_in(window: &WindowOf, rank: c_int) -> Option<usize> {
+    usize::try_from(rank).ok().filter(|&rank| rank < window.size())
+}
+
+/// Runs a fast path with the window's own lock alone.
+#[inline(always)]
+fn in_place(win: Win, fast: impl FnOnce(&WindowOf) -> bool) -> Result<LaneCall, Error> {
+    Ok(on_window(win.0, fast))
+}
+
+/// MPI_Win_lock.
+#[inline(always)]
+pub(crate) unsafe fn lane_win_lock(
+    lock_type: c_int,
+    rank: c_int,
+    assert: c_int,
+    win: Win,
+) -> Result<LaneCall, Error> {
+    in_place(win, |window| match (kind_of(lock_type), assert, rank_in(window, rank)) {
+        (Some(kind), 0, Some(rank)) => window.try_lock(kind, rank, 0),
+        _ => false,
+    })
+}
+
 // This is a separate function, so that `try_win_lock` has no large stack frame.
 /// MPI_Win_lock.
 #[inline(never)]
@@ -167,6 +196,12 @@ pub(crate) unsafe fn try_win_unlock(rank: c_int, win: Win) -> bool {
 }
 
 /// MPI_Win_unlock.
+#[inline(always)]
+pub(crate) unsafe fn lane_win_unlock(rank: c_int, win: Win) -> Result<LaneCall, Error> {
+    in_place(win, |window| rank_in(window, rank).is_some_and(|rank| window.try_unlock(rank)))
+}
+
+/// MPI_Win_unlock.
 #[inline(never)]
 pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
@@ -177,10 +212,20 @@ pub(crate) unsafe fn win_unlock(rank: c_int, win: Win) -> Result<(), Error> {
 }
 
 /// MPI_Win_lock_all.
+pub(crate) unsafe fn lane_win_lock_all(assert: c_int, win: Win) -> Result<LaneCall, Error> {
+    in_place(win, |window| assert & !MPI_MODE_NOCHECK == 0 && window.try_lock_all(assert))
+}
+
+/// MPI_Win_lock_all.
 pub(crate) unsafe fn win_lock_all(assert: c_int, win: Win) -> Result<(), Error> {
     let object = window(win)?;
     let step = object.window.lock_all(asserted(assert)?);
     run(&object, "MPI_Win_lock_all", step)
+}
+
+/// MPI_Win_unlock_all.
+pub(crate) unsafe fn lane_win_unlock_all(win: Win) -> Result<LaneCall, Error> {
+    in_place(win, WindowOf::try_unlock_all)
 }
 
 /// MPI_Win_unlock_all.
@@ -201,6 +246,29 @@ pub(crate) unsafe fn try_win_flush(rank: c_int, win: Win) -> bool {
 pub(crate) unsafe fn try_win_flush_local(rank: c_int, win: Win) -> bool {
     // SAFETY: `try_win_flush` is unsafe like all implementing functions, but has no precondition.
     unsafe { try_win_flush(rank, win) }
+}
+
+/// MPI_Win_flush.
+#[inline(always)]
+pub(crate) unsafe fn lane_win_flush(rank: c_int, win: Win) -> Result<LaneCall, Error> {
+    in_place(win, |window| rank_in(window, rank).is_some_and(|rank| window.is_flushed(rank)))
+}
+
+/// MPI_Win_flush_local.
+#[inline(always)]
+pub(crate) unsafe fn lane_win_flush_local(rank: c_int, win: Win) -> Result<LaneCall, Error> {
+    // SAFETY: `lane_win_flush` is unsafe like all implementing functions, but has no precondition.
+    unsafe { lane_win_flush(rank, win) }
+}
+
+/// MPI_Win_flush_all.
+pub(crate) unsafe fn lane_win_flush_all(win: Win) -> Result<LaneCall, Error> {
+    in_place(win, WindowOf::is_flushed_all)
+}
+
+/// MPI_Win_flush_local_all.
+pub(crate) unsafe fn lane_win_flush_local_all(win: Win) -> Result<LaneCall, Error> {
+    in_place(win, WindowOf::is_flushed_all)
 }
 
 #[inline(never)]
@@ -232,6 +300,12 @@ pub(crate) unsafe fn win_flush_all(win: Win) -> Result<(), Error> {
 pub(crate) unsafe fn win_flush_local_all(win: Win) -> Result<(), Error> {
     let object = window(win)?;
     run(&object, "MPI_Win_flush_local_all", object.window.flush_all())
+}
+
+/// MPI_Win_sync.
+pub(crate) unsafe fn lane_win_sync(win: Win) -> Result<LaneCall, Error> {
+    publish();
+    Ok(if needs_no_progress(win.0) { LaneCall::Done } else { LaneCall::Declined })
 }
 
 /// MPI_Win_sync.

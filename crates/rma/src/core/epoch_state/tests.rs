@@ -65,8 +65,9 @@ fn lock_all_takes_a_lock_at_the_first_operation() {
     assert_eq!((epochs.enter(1), epochs.enter(0)), (Entering::Open, Entering::Join));
     assert!(are_refused([epochs.start(), epochs.lock_all(0)]) && epochs.lock(0).is_err());
     assert!(epochs.flush(0).is_ok() && epochs.flush_all().is_ok());
-    assert_eq!(epochs.take_joined(), [1]);
+    assert_eq!(epochs.first_joined(), Some(1));
     epochs.left(1);
+    assert_eq!(epochs.first_joined(), None);
     assert!(!epochs.is_joined(1));
     epochs.unlocked_all();
     epochs.lock_all(assert::NOCHECK).unwrap();
