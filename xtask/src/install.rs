@@ -45,8 +45,9 @@ const LEGACY: [LegacyLibrary; 4] = [
         package: "weft-abi-mpich",
         file: "libmpi_mpich.so",
         name: "libmpi.so.12",
-        // The name in Debian, and two names of the C++ bindings: their functions are inline in the program, or not there.
-        links: &["libmpich.so.12", "libmpichcxx.so.12", "libmpicxx.so.12"],
+        // The name in Debian, and two names of the C++ bindings: their functions are inline in the program, or not there. mpi4py's wheel,
+        // which has no module for the standard ABI, loads `libmpi.so` to learn the ABI.
+        links: &["libmpich.so.12", "libmpichcxx.so.12", "libmpicxx.so.12", "libmpi.so"],
     },
     LegacyLibrary {
         package: "weft-abi-openmpi",

@@ -100,6 +100,7 @@ const OPEN_MPI_LEFT_OUT: &[(&str, &str)] = &[
 pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     let sdist = source(&folder()?)?;
     let python = wheel::install()?;
+    wheel::is_found(prefix, &python, tally)?;
     for peer in &PEERS {
         let mpicc = mpicc(peer)?;
         constants(prefix, peer, &mpicc, tally)?;

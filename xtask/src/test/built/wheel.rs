@@ -6,6 +6,9 @@ use super::super::tools::{quiet, step};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Arguments of Python that print the version of mpi4py's library.
+const VERSION: [&str; 2] = ["-c", "from mpi4py import MPI; print(MPI.Get_library_version())"];
+
 /// The suite with the wheel, on the installation in `prefix`.
 pub(super) struct WheelSuite<'a> {
     pub prefix: &'a Path,
@@ -22,6 +25,16 @@ pub(super) fn soak(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
             suite.run(abi, ranks, tally)?;
         }
     }
+    Ok(())
+}
+
+/// Checks that mpi4py's wheel finds Weft without a setting.
+pub(super) fn is_found(prefix: &Path, python: &Path, tally: &mut Tally) -> Result<(), String> {
+    let said = quiet(on(prefix, 1, python).args(VERSION).env_remove("MPI4PY_MPIABI"))?;
+    if !said.contains("Weft") {
+        return Err(format!("mpi4py's wheel has found another library: {said}"));
+    }
+    tally.passed += 1;
     Ok(())
 }
 
@@ -43,8 +56,7 @@ impl WheelSuite<'_> {
     pub fn run(&self, name: &str, ranks: usize, tally: &mut Tally) -> Result<(), String> {
         let WheelSuite { prefix, python, sdist } = *self;
         let abi = [("MPI4PY_MPIABI", name)];
-        let words = ["-c", "from mpi4py import MPI; print(MPI.Get_library_version())"];
-        let said = quiet(on(prefix, 1, python).args(words).envs(abi))?;
+        let said = quiet(on(prefix, 1, python).args(VERSION).envs(abi))?;
         if !said.contains("Weft") {
             return Err(format!("mpi4py's wheel as {name} has found another library: {said}"));
         }
