@@ -2,6 +2,7 @@
 
 use super::document::{MachineDocument, ValueForm};
 use super::{Machine, MachineError, MeasuredTransfer, SEND_MAX};
+use crate::units::Rate;
 
 /// Checks that tables are written as tables, because the types would also accept lists of values.
 pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
@@ -34,6 +35,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
         ("copies.fetch", ValueForm::Table("{ shared = MB/S, apart = MB/S }")),
         ("evidence", ValueForm::Table("[evidence], once")),
         ("rail.burst", ValueForm::Table("{ messages = COUNT, gap = MICROSECONDS }")),
+        ("rail.bucket", ValueForm::Table("{ bytes = COUNT, line = MB/S }")),
         (
             "rail.receive",
             ValueForm::Table("{ descriptor = MICROSECONDS, matching = MICROSECONDS }"),
@@ -150,6 +152,12 @@ fn rails(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> 
             let (gap, least) = (burst.gap.us(), rail.gap_in.us());
             let problem = format!("gap {gap} us after a burst; at least gap_in, {least} us");
             return Err(file.error_at(&format!("rail.{at}.burst.gap"), problem));
+        }
+        // A slower line takes longer for any number of bytes.
+        let mib = |rate: Rate| rate.time(1 << 20);
+        if mib(rail.line()) > mib(rail.bandwidth) {
+            let problem = "a line slower than the rail's bandwidth; at least as fast";
+            return Err(file.error_at(&format!("rail.{at}.bucket.line"), problem.into()));
         }
         // A datagram is one packet, so its payload is limited by the MTU.
         if let Some(largest) = machine.multicast.as_ref().map(|m| m.largest.0).filter(|l| *l > mtu)

@@ -16,6 +16,7 @@ const WHOLE: &[&str] = &[
     "rail.mtu",
     "rail.inline",
     "rail.burst.messages",
+    "rail.bucket.bytes",
     "level.processors",
     "local.transfers.bytes",
     "local.reads.bytes",
