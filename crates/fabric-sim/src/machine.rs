@@ -268,6 +268,10 @@ pub struct Local {
     /// transfers.
     #[serde(default)]
     pub reads: Vec<MeasuredTransfer>,
+    /// Times of copies by a processor into memory that another rank of the node has read, from short to long: staging buffers. Without
+    /// entries, such copies take the times of other copies.
+    #[serde(default)]
+    pub writes: Vec<MeasuredTransfer>,
     /// Times of reads of another rank's private memory while this rank is busy itself, from short to long. Without entries, and for
     /// reads shorter than the first entry, such reads take the times of other transfers. Used only if `busy` is true.
     #[serde(default)]

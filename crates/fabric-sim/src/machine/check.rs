@@ -14,6 +14,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
         ("local", ValueForm::Table("[local], once")),
         ("local.transfers", ValueForm::Tables),
         ("local.reads", ValueForm::Tables),
+        ("local.writes", ValueForm::Tables),
         ("local.unaided", ValueForm::Tables),
         ("host.copies", ValueForm::Tables),
         ("multicast", ValueForm::Table("[multicast], once")),
@@ -60,6 +61,7 @@ pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), Mac
     levels(machine, file)?;
     transfers("local.transfers", &machine.local.transfers, file)?;
     transfers("local.reads", &machine.local.reads, file)?;
+    transfers("local.writes", &machine.local.writes, file)?;
     transfers("local.unaided", &machine.local.unaided, file)?;
     transfers("host.copies", &machine.host.copies, file)?;
     if machine.scheduler.slice.0 == 0 {

@@ -20,6 +20,7 @@ const WHOLE: &[&str] = &[
     "level.processors",
     "local.transfers.bytes",
     "local.reads.bytes",
+    "local.writes.bytes",
     "local.unaided.bytes",
     "host.copies.bytes",
     "multicast.largest",
