@@ -384,7 +384,7 @@ impl<F: Fabric> BounceSession<'_, F> {
             (0, 0) => (offset, end),
             (from, to) => (from.min(offset), to.max(end)),
         });
-        self.link.endpoint.fabric().charge(Work::Copy(data.len()));
+        self.link.endpoint.fabric().charge(Work::Stage(data.len()));
     }
 
     /// Asks another rank if it was slow to read the copied data. Each call asks the next rank.

@@ -423,7 +423,7 @@ impl<F: Fabric> RingSession<'_, F> {
         if !data.is_empty() {
             let to = self.made.mine.local.part(told(self.link.size()) + at, data.len());
             staged::write(self.link.endpoint.fabric().copies(), to, data, past);
-            self.link.endpoint.fabric().charge(Work::Copy(data.len()));
+            self.link.endpoint.fabric().charge(Work::Stage(data.len()));
         }
     }
 

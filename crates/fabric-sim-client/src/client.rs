@@ -265,7 +265,9 @@ impl SimClient {
 
     /// Lets time pass for `work`.
     pub(crate) fn charge_now(&self, work: Work) {
-        if matches!(work, Work::Copy(0) | Work::Reduce(0)) || self.owner.left.load(Relaxed) {
+        if matches!(work, Work::Copy(0) | Work::Stage(0) | Work::Reduce(0))
+            || self.owner.left.load(Relaxed)
+        {
             return;
         }
         let (journal, call) = (&self.owner.slot().journal, &self.owner.slot().call);

@@ -18,6 +18,7 @@ const COMPUTED: u64 = 5;
 const SLEPT: u64 = 6;
 const REQUEST: u64 = 7;
 const CALL: u64 = 8;
+const STAGE: u64 = 9;
 
 /// An entry of a journal.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,6 +55,7 @@ fn work_word(work: Work) -> u64 {
         Work::Match => (2, 0),
         Work::Entry => (3, 0),
         Work::Compute(time) => (4, time),
+        Work::Stage(bytes) => (STAGE, bytes as u64),
     };
     entry_word(kind, amount)
 }
@@ -117,6 +119,7 @@ impl Journal {
                 2 => JournalEntry::Work(Work::Match),
                 3 => JournalEntry::Work(Work::Entry),
                 4 => JournalEntry::Work(Work::Compute(amount)),
+                STAGE => JournalEntry::Work(Work::Stage(amount as usize)),
                 COMPUTED => JournalEntry::Computed(amount),
                 SLEPT => JournalEntry::Slept(amount),
                 REQUEST => {
@@ -150,6 +153,7 @@ mod tests {
             SimRequest::Send { peer: 1, head: Head([1, 2, 3]), phantom: false, len: 5, at: 64 };
         let entries = [
             JournalEntry::Work(Work::Copy(123)),
+            JournalEntry::Work(Work::Stage(321)),
             JournalEntry::Work(Work::Reduce(1 << 40)),
             JournalEntry::Call(400),
             JournalEntry::Request(request),

@@ -48,6 +48,7 @@ mod run;
 mod sim;
 mod stopped;
 mod threads;
+mod token_bucket;
 mod trace;
 mod travel;
 mod turns;

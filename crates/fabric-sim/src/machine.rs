@@ -141,6 +141,8 @@ pub struct NetworkPort {
     pub bus: Option<String>,
     /// Rate of each direction. Traffic out of the port does not slow traffic into the port, unless both use a bus.
     pub bandwidth: Rate,
+    /// Bytes that pass faster than `bandwidth`, if a token bucket limits each direction of the port.
+    pub bucket: Option<Bucket>,
     /// Maximum packet size in bytes. Packets of a longer message arrive in any order.
     pub mtu: Count,
     /// Maximum payload in bytes that travels inside its descriptor.
@@ -179,6 +181,25 @@ pub struct NetworkPort {
     /// Time that an immediate adds to a write, because it takes a descriptor of the receiver.
     #[serde(default)]
     pub immediate: Time,
+}
+
+/// Token bucket of each direction of a port: `bytes` bytes pass at the rate of the line, and further bytes at the port's bandwidth. The
+/// bucket is filled again at the port's bandwidth while fewer bytes pass ([`crate::token_bucket`]).
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bucket {
+    /// Number of bytes that pass at the rate of the line after a long rest.
+    #[serde(deserialize_with = "units::length")]
+    pub bytes: usize,
+    /// Rate of the line, at least the port's bandwidth.
+    pub line: Rate,
+}
+
+impl NetworkPort {
+    /// Returns the rate of a message that waits for nothing.
+    pub fn line(&self) -> Rate {
+        self.bucket.map_or(self.bandwidth, |bucket| bucket.line)
+    }
 }
 
 /// Limit of bursts: a port takes up to `messages` messages that arrive together at intervals of `gap_in`, and further messages at
@@ -247,6 +268,10 @@ pub struct Local {
     /// transfers.
     #[serde(default)]
     pub reads: Vec<MeasuredTransfer>,
+    /// Times of copies by a processor into memory that another rank of the node has read, from short to long: staging buffers. Without
+    /// entries, such copies take the times of other copies.
+    #[serde(default)]
+    pub writes: Vec<MeasuredTransfer>,
     /// Times of reads of another rank's private memory while this rank is busy itself, from short to long. Without entries, and for
     /// reads shorter than the first entry, such reads take the times of other transfers. Used only if `busy` is true.
     #[serde(default)]

@@ -7,6 +7,7 @@
 //! alone on the machine never waits.
 
 use crate::machine::Machine;
+use crate::token_bucket::{BucketLimits, TokenBucket};
 use crate::units::{Picoseconds, Rate};
 
 /// Time at which a port or a bus is free again.
@@ -18,6 +19,9 @@ struct SwitchPort {
     into: Inwards,
     /// Time at which the port would have taken all messages so far at the interval of [`Burst`](crate::machine::Burst).
     full: Free,
+    /// Buckets of the two directions, if the port has them.
+    bucket_out: TokenBucket,
+    bucket_in: TokenBucket,
     dead: bool,
 }
 
@@ -56,8 +60,11 @@ impl Inwards {
 /// Constants of one rail.
 #[derive(Debug, Clone, Copy)]
 struct Path {
-    bandwidth: Rate,
-    /// Rate of a message that is alone: the lower of the rates of rail and bus.
+    /// Rate of a message that waits for nothing.
+    line: Rate,
+    /// Limit of each direction, if the line is faster than its bandwidth.
+    bucket: Option<BucketLimits>,
+    /// Rate of a message that is alone: the lower of the rates of line and bus.
     slowest: Rate,
     gap_out: Picoseconds,
     gap_in: Picoseconds,
@@ -99,13 +106,14 @@ impl NetworkState {
             .collect();
         let path = |rail: &crate::machine::NetworkPort| {
             let bus = machine.bus.iter().position(|b| Some(&b.name) == rail.bus.as_ref());
-            let slowest = bus.map_or(rail.bandwidth, |b| {
+            let slowest = bus.map_or(rail.line(), |b| {
                 let BusPath { out, into, both } = buses[b];
-                slower(rail.bandwidth, slower(out, slower(into, both)))
+                slower(rail.line(), slower(out, slower(into, both)))
             });
             let (gap_out, gap_in) = (rail.gap_out.0, rail.gap_in.0);
             let burst = rail.burst.map(|b| (b.messages.0 as u64, b.gap.0));
-            Path { bandwidth: rail.bandwidth, slowest, gap_out, gap_in, burst, bus }
+            let (line, bucket) = (rail.line(), BucketLimits::of(rail));
+            Path { line, bucket, slowest, gap_out, gap_in, burst, bus }
         };
         let paths: Vec<Path> = machine.rail.iter().map(path).collect();
         let rails = paths.len();
@@ -154,7 +162,9 @@ impl NetworkState {
     ) -> Picoseconds {
         let path = self.paths[rail];
         if !self.contention {
-            return at + latency + path.slowest.time(bytes);
+            // Each message finds a full bucket.
+            let tokens = path.bucket.map_or(0, |b| TokenBucket::default().send(b, at, bytes));
+            return (at + path.slowest.time(bytes)).max(tokens) + latency;
         }
         let bus = self.bus(node, rail);
         let port = &mut self.ports[node * self.rails + rail];
@@ -162,12 +172,13 @@ impl NetworkState {
         if let Some((_, i)) = bus {
             start = start.max(self.states[i].out).max(self.states[i].both);
         }
-        port.out = start + path.gap_out.max(path.bandwidth.time(bytes));
+        let tokens = path.bucket.map_or(0, |b| port.bucket_out.send(b, start, bytes));
+        port.out = (start + path.gap_out.max(path.line.time(bytes))).max(tokens);
         if let Some((bus, i)) = bus {
             self.states[i].out = start + self.buses[bus].out.time(bytes);
             self.states[i].both = start + self.buses[bus].both.time(bytes);
         }
-        start + latency + path.slowest.time(bytes)
+        (start + path.slowest.time(bytes)).max(tokens) + latency
     }
 
     /// Returns true if the port has taken another message exactly at `now`, even if the event of this message is handled later.
@@ -192,7 +203,10 @@ impl NetworkState {
         }
         let bus = self.bus(node, rail);
         let port = &mut self.ports[node * self.rails + rail];
-        let mut done = port.into.carry(now, path.gap_in.max(path.bandwidth.time(bytes)));
+        let mut done = port.into.carry(now, path.gap_in.max(path.line.time(bytes)));
+        if let Some(limits) = path.bucket {
+            done = done.max(port.bucket_in.receive(limits, now, bytes));
+        }
         if let Some((messages, gap)) = path.burst {
             done = done.max(port.full.saturating_sub((messages - 1) * gap));
             port.full = port.full.max(now) + gap;

@@ -38,6 +38,7 @@ pub struct Prices {
     pub registration: Picoseconds,
     pub registration_page: Picoseconds,
     pub reduce: Rate,
+    /// Rate of a message that waits for nothing.
     pub bandwidth: Rate,
     /// Maximum inline payload, in bytes.
     pub inline: usize,
@@ -68,7 +69,7 @@ impl Prices {
             registration: host.registration.0,
             registration_page: host.registration_page.0,
             reduce: host.reduce,
-            bandwidth: rail.bandwidth,
+            bandwidth: rail.line(),
             inline: rail.inline,
             mtu: rail.mtu.0,
             in_order: rail.in_order,

@@ -407,10 +407,11 @@ impl weft_fabric::Simulated for Sim {
         let state = &mut *self.state();
         let prices = &state.prices;
         let (time, activity) = match work {
-            Work::Copy(0) | Work::Reduce(0) => return,
+            Work::Copy(0) | Work::Stage(0) | Work::Reduce(0) => return,
             Work::Copy(bytes) => {
                 (prices.call + state.machine.host.copy_time(bytes), Activity::Copy)
             }
+            Work::Stage(bytes) => (prices.call + state.machine.stage_time(bytes), Activity::Copy),
             Work::Reduce(bytes) => (prices.call + prices.reduce.time(bytes), Activity::Reduce),
             Work::Entry => (prices.entry, Activity::Post),
             Work::Match => (prices.matching, Activity::Receive),

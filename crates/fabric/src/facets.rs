@@ -268,6 +268,9 @@ pub trait FileClock: Send + Sync {
 pub enum Work {
     /// A copy of this number of bytes by the processor.
     Copy(usize),
+    /// A copy of this number of bytes into memory that another rank of the node reads: a staging buffer. The buffer is used again and again,
+    /// so the other processor has its lines.
+    Stage(usize),
     /// A reduction over this number of bytes.
     Reduce(usize),
     /// A message is matched and handed over: the receiver's overhead in LogGP.

@@ -2,6 +2,7 @@
 
 use super::document::{MachineDocument, ValueForm};
 use super::{Machine, MachineError, MeasuredTransfer, SEND_MAX};
+use crate::units::Rate;
 
 /// Checks that tables are written as tables, because the types would also accept lists of values.
 pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
@@ -13,6 +14,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
         ("local", ValueForm::Table("[local], once")),
         ("local.transfers", ValueForm::Tables),
         ("local.reads", ValueForm::Tables),
+        ("local.writes", ValueForm::Tables),
         ("local.unaided", ValueForm::Tables),
         ("host.copies", ValueForm::Tables),
         ("multicast", ValueForm::Table("[multicast], once")),
@@ -34,6 +36,7 @@ pub(super) fn check_form(file: &MachineDocument) -> Result<(), MachineError> {
         ("copies.fetch", ValueForm::Table("{ shared = MB/S, apart = MB/S }")),
         ("evidence", ValueForm::Table("[evidence], once")),
         ("rail.burst", ValueForm::Table("{ messages = COUNT, gap = MICROSECONDS }")),
+        ("rail.bucket", ValueForm::Table("{ bytes = COUNT, line = MB/S }")),
         (
             "rail.receive",
             ValueForm::Table("{ descriptor = MICROSECONDS, matching = MICROSECONDS }"),
@@ -58,6 +61,7 @@ pub(super) fn check(machine: &Machine, file: &MachineDocument) -> Result<(), Mac
     levels(machine, file)?;
     transfers("local.transfers", &machine.local.transfers, file)?;
     transfers("local.reads", &machine.local.reads, file)?;
+    transfers("local.writes", &machine.local.writes, file)?;
     transfers("local.unaided", &machine.local.unaided, file)?;
     transfers("host.copies", &machine.host.copies, file)?;
     if machine.scheduler.slice.0 == 0 {
@@ -150,6 +154,12 @@ fn rails(machine: &Machine, file: &MachineDocument) -> Result<(), MachineError> 
             let (gap, least) = (burst.gap.us(), rail.gap_in.us());
             let problem = format!("gap {gap} us after a burst; at least gap_in, {least} us");
             return Err(file.error_at(&format!("rail.{at}.burst.gap"), problem));
+        }
+        // A slower line takes longer for any number of bytes.
+        let mib = |rate: Rate| rate.time(1 << 20);
+        if mib(rail.line()) > mib(rail.bandwidth) {
+            let problem = "a line slower than the rail's bandwidth; at least as fast";
+            return Err(file.error_at(&format!("rail.{at}.bucket.line"), problem.into()));
         }
         // A datagram is one packet, so its payload is limited by the MTU.
         if let Some(largest) = machine.multicast.as_ref().map(|m| m.largest.0).filter(|l| *l > mtu)

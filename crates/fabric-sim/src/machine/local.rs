@@ -12,7 +12,7 @@
 //! reads another process's pages, and at last memory. SimGrid's models of MPI are linear in pieces for the same reason (Degomme et
 //! al., "Simulating MPI Applications: The SMPI Approach", 2017, section 5.1).
 
-use super::{Local, NodeHost};
+use super::{Local, Machine, NodeHost};
 use crate::units::{self, Picoseconds, Rate, Time};
 use serde::Deserialize;
 
@@ -47,6 +47,16 @@ impl Local {
         match self.unaided.first() {
             Some(first) if bytes >= first.bytes => time_of(&self.unaided, self.bandwidth, bytes),
             _ => self.time(bytes),
+        }
+    }
+}
+
+impl Machine {
+    /// Returns the time of a copy of `bytes` bytes into memory that another rank of the node has read.
+    pub fn stage_time(&self, bytes: usize) -> Picoseconds {
+        match self.local.writes.is_empty() {
+            true => self.host.copy_time(bytes),
+            false => time_of(&self.local.writes, self.host.copy, bytes),
         }
     }
 }
@@ -86,6 +96,7 @@ mod tests {
             latency: Time(0),
             transfers: transfers.iter().map(measured).collect(),
             reads: Vec::new(),
+            writes: Vec::new(),
             unaided: Vec::new(),
             bandwidth: Rate::from_mb_per_s(1000.0),
             busy: false,

@@ -135,3 +135,25 @@ fn reads_of_shared_memory_need_no_help() {
     let end = 100 * US + 5 * US + machine.host.poll.0;
     assert!(outcome.unwrap().results.into_iter().all(|found| found == Some(end)));
 }
+
+/// Staging costs the time of its own list, if the machine has the list, and the time of a copy otherwise.
+#[test]
+fn staging_takes_the_time_of_lines_that_another_rank_has_read() {
+    let charged = |machine: &Rc<Machine>, work| {
+        let outcome = run(machine, SimOptions::new(2), |sim: Sim| async move {
+            sim.charge(work);
+            sim.clock()
+        });
+        outcome.unwrap().results[0].unwrap()
+    };
+    let plain = machine(true);
+    assert_eq!(charged(&plain, Work::Stage(LEN)), charged(&plain, Work::Copy(LEN)));
+    let mut rewriting = Machine::clone(&plain);
+    rewriting.local.writes = vec![MeasuredTransfer { bytes: LEN, time: Time::from_us(7.0) }];
+    let rewriting = Rc::new(rewriting);
+    let call = plain.host.call.0;
+    assert_eq!(charged(&rewriting, Work::Stage(LEN)), call + 7 * US);
+    assert_eq!(charged(&rewriting, Work::Stage(LEN / 2)), call + 7 * US / 2);
+    assert_eq!(charged(&rewriting, Work::Copy(LEN)), charged(&plain, Work::Copy(LEN)));
+    assert_eq!(charged(&rewriting, Work::Stage(0)), 0);
+}

@@ -98,6 +98,14 @@ fn each_mistake_is_named_with_file_line_and_what_is_allowed() {
         ("mtu = 2048", "mtu = 0", 13, &["`rail.mtu`", "`0`", "1 to 1000000"]),
         ("inline = 64", "inline = -1", 14, &["`-1`", "0 to 1000000"]),
         ("gap = 0.5", "gap = -1", 16, &["`rail.burst.gap`", "`-1`", "0 to 1e9"]),
+        (
+            "inline = 64",
+            "inline = 64\nbucket = { bytes = 4000, line = 999 }",
+            15,
+            &["a line slower", "at least as fast"],
+        ),
+        ("inline = 64", "inline = 64\nbucket = { bytes = 0, line = 1 }", 15, &["`0`", "1 to"]),
+        ("inline = 64", "inline = 64\nbucket = 9", 15, &["{ bytes = COUNT, line = MB/S }"]),
         ("messages = 8", "messages = 0", 16, &["`0`", "1 to 1000000"]),
         ("loss = 0.01", "loss = 1.5", 36, &["`multicast.loss`", "1.5", "from 0 to 1"]),
         ("policy = \"fifo\"", "policy = \"fair\"", 40, &["`fair`", "`round-robin`"]),
@@ -210,9 +218,18 @@ fn numbers_are_varied_as_toml_writes_them_and_lines_end_as_files_do() {
 #[test]
 fn the_manual_has_every_key() {
     let manual = include_str!("../../../../machines/README.md");
-    for table in ["", "host.", "rail.", "rail.write.", "rail.burst.", "rail.receive.", "bus."]
-        .iter()
-        .chain(&["local.", "multicast.", "scheduler."])
+    for table in [
+        "",
+        "host.",
+        "rail.",
+        "rail.write.",
+        "rail.burst.",
+        "rail.bucket.",
+        "rail.receive.",
+        "bus.",
+    ]
+    .iter()
+    .chain(&["local.", "multicast.", "scheduler."])
     {
         // The error for an unknown key lists all known keys.
         let error = Machine::parse_with("m.toml", GOOD, &[(format!("{table}none"), "1".into())]);

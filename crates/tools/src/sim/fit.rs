@@ -6,11 +6,13 @@
 //!   send.overhead, receive.matching    the processors' parts of a message of 8 bytes between the hosts
 //!   send.latency                       the rest of such a message
 //!   write, read, atomic                as a message; MPI_Get and MPI_Fetch_and_op of 8 bytes
-//!   bandwidth                          a window of messages of 512 KiB
+//!   bandwidth                          a window of messages of 512 KiB; with a bucket, streams that empty it
+//!   bucket                             messages and streams after rests ([`bucket`]), if there is a bucket
 //!   local                              the same within a host; `transfers` are the rest of messages of 64 bytes to 4 MiB, found by
 //!                                      simulation ([`transfers`]), and `bandwidth` is the rate between the two longest
 //!   local.unaided                      the same while both ranks send, so that neither helps the other
-//!   local.reads                        MPI_Get of 512 bytes to 256 KiB that the other rank has just written
+//!   local.reads, local.writes          MPI_Get of 512 bytes to 256 KiB that the other rank has just written; copies into memory that the
+//!                                      other rank has read
 //!   host.copy                          between hosts, the rest of a message of 16 KiB, which is copied at both ends; within a host, a
 //!                                      copy by the processor, of 64 KiB to 4 MiB
 //!   host.entry                         a reduction on MPI_COMM_SELF
@@ -18,6 +20,7 @@
 //!   host.interrupt                     the receiver sleeps
 //! ```
 
+mod bucket;
 pub mod rank;
 pub mod transfers;
 
@@ -25,6 +28,7 @@ use super::failure::SimFailure;
 use super::output_file::unwritten;
 use crate::machine::MachineInfo;
 use crate::tune::real::{Here, SentData};
+use bucket::RailRates;
 use clap::Parser;
 use rank::{COPIES, LENGTHS, LONG_ROUNDS, MEDIUM, NetworkFigures, PASSES, READS, ROUNDS};
 use std::fmt::Write as _;
@@ -216,14 +220,21 @@ fn unaided_entries(times: &TransferTimes, figures: &NetworkFigures) -> Vec<Fitte
 }
 
 /// Returns the entries of `local.reads`. Each time is that of a read minus that of a read of 8 bytes, because the
-/// simulation charges the calls and the latency separately.
+/// simulation charges the calls and the latency of the first line separately.
 fn read_entries(figures: &NetworkFigures) -> Vec<FittedEntry> {
     let entry = |(&measured, bytes): (&f64, usize)| FittedEntry {
         bytes,
-        time: measured - figures.get,
+        time: measured - figures.short_read,
         measured,
     };
     figures.reads.iter().zip(READS).map(entry).collect()
+}
+
+/// Returns the entries of `local.writes`.
+fn write_entries(figures: &NetworkFigures) -> Vec<FittedEntry> {
+    let entry =
+        |(&measured, bytes): (&f64, usize)| FittedEntry { bytes, time: measured - CALL, measured };
+    figures.writes.iter().zip(READS).map(entry).collect()
 }
 
 /// Returns the entries of `host.copies`. The longest copy has no entry: its time is in `copy`.
@@ -274,7 +285,7 @@ impl FittedFigures<'_> {
                     "a message of 16 KiB, {:.1} us; a copy by the processor has {:.0}",
                     far.medium, far.copy
                 );
-                (copy_rate(far, far.rate), how, String::new())
+                (copy_rate(far, RailRates::of(far).line()), how, String::new())
             }
             None => {
                 let list = listed("a copy", copy_entries(self.near));
@@ -323,6 +334,8 @@ unaided = [                 # fitted: messages to each other at the same time, o
 {unaided}]
 reads = [                   # fitted: MPI_Get with a flush of what the other rank has just written
 {reads}]
+writes = [                  # fitted: copies into memory that the other rank has read
+{writes}]
 
 [copies]                    # measured by the library, as `weft info` shows them
 ",
@@ -333,6 +346,7 @@ reads = [                   # fitted: MPI_Get with a flush of what the other ran
             transfers = listed("a message", transfer_entries(times, &near.messages)),
             unaided = listed("an exchange", unaided_entries(times, near)),
             reads = listed("a read", read_entries(near)),
+            writes = listed("a copy", write_entries(near)),
         )
     }
 }
@@ -360,10 +374,22 @@ fn rail(far: &NetworkFigures) -> String {
     let latency = digits(far.short - far.send - far.receive - 2.0 * CALL);
     let [send, receive] = [far.send, far.receive].map(digits);
     let rest = |whole: f64, part: f64| digits(whole - part);
+    let rates = RailRates::of(far);
+    let how = match rates.bucket {
+        Some(_) => "streams after a rest, which empty the bucket",
+        None => "a window of 4 messages of 512 KiB",
+    };
+    let bucket = rates.bucket.map_or_else(String::new, |bucket| {
+        format!(
+            "bucket = {{ bytes = {}, line = {} }}     # fitted: streams, and messages of 16 KiB and 64 KiB, after a rest\n",
+            digits(bucket.bytes),
+            digits(bucket.line)
+        )
+    });
     format!(
         "[[rail]]                    # one TCP connection
-bandwidth = {rate}            # fitted: a window of 4 messages of 512 KiB
-mtu = 1500                  # assumed; without effect, because a flag follows each payload
+bandwidth = {rate}            # fitted: {how}
+{bucket}mtu = 1500                  # assumed; without effect, because a flag follows each payload
 round_trip = 20             # assumed, as the library does: the kernel carries messages
 send = {{ overhead = {send}, latency = {latency} }}      # fitted: 16 sends in a row; half of a round trip of 8 bytes, {short:.2} us
 receive = {{ matching = {receive} }}                     # fitted: 16 receives in a row of messages that have arrived
@@ -373,7 +399,7 @@ read = {{ overhead = {send}, latency = {read} }}      # fitted: MPI_Get of 8 byt
 atomic = {{ overhead = {send}, latency = {atomic} }}    # fitted: MPI_Fetch_and_op and a flush, {fetch:.2} us
 
 ",
-        rate = digits(far.rate),
+        rate = digits(rates.bandwidth),
         short = far.short,
         written = rest(far.short, send),
         read = rest(far.get, send),
@@ -405,7 +431,10 @@ mod tests {
             messages: [1.0, 1.2, 3.0, 5.0, 7.0, 20.0, 70.0, 200.0, 300.0, 600.0, 1000.0],
             exchanges: [1.1, 1.3, 3.2, 5.4, 6.0, 22.0, 130.0, 390.0, 580.0, 1100.0, 1900.0],
             reads: [22.2, 22.5, 23.0, 24.0, 23.5, 50.0],
+            short_read: 22.0,
+            writes: [0.1, 0.4, 0.8, 1.5, 4.0, 15.0],
             copies: [7.0, 28.0, 130.0, 300.0, 700.0],
+            after_rest: rank::StreamFigures::default(),
         }
     }
 
@@ -427,6 +456,7 @@ mod tests {
         assert!((rail.read.overhead.us() + rail.read.latency.us() - 22.0).abs() < 0.05);
         assert_eq!((two.nodes.0, two.ranks_per_node.0), (64, 1));
         assert_eq!(two.host.turn, Time(0), "not measured between hosts");
+        assert!(rail.bucket.is_none());
         // 2 x 16384 / (20 - 10 - 16384 / 4000) = 5550
         assert_eq!(copy_rate(&figures(), 4000.0).round(), 5550.0);
         assert_eq!(copy_rate(&NetworkFigures { medium: 14.0, ..figures() }, 4000.0), 9000.0);
@@ -447,6 +477,7 @@ mod tests {
         assert_eq!(local.unaided_time(512), local.time(512));
         assert_eq!(local.read_time(16 << 10), 2_000_000);
         assert_eq!(local.read_time(64 << 10), 2_000_000, "no less than a shorter read");
+        assert_eq!(host.stage_time(8 << 10), 780_000, "without the time before each copy");
         // A copy of 4 MiB takes 400 us more than a copy of 2 MiB.
         let [shorter, longest] = [2, 4].map(|mib| host.host.copy_time(mib << 20));
         assert!((longest - shorter).abs_diff(400_000_000) < 1_000_000, "{shorter}, {longest}");

@@ -5,17 +5,20 @@
 //!   burst     rank 0 sends 16 messages, and waits; rank 1 computes until all have arrived, then receives them, and answers
 //!   wake-up   rank 0 computes so long that rank 1 sleeps, then sends; rank 1 answers
 //!   window    rank 0 starts 4 long messages at once; rank 1 answers when it has all
+//!   after rests   `rank/streams.rs`: bursts and streams between hosts
 //!   others    `rank/copying.rs`: exchanges, reads of shared memory, copies, the begin of a collective operation
 //! ```
 //! Each figure is that of the quickest of many short rounds, because other work on the machine makes rounds only longer.
 
 mod copying;
+mod streams;
 mod turns;
 
 use crate::tune::real::{BYTE, Here, INT, MeasuringRank, SUM, WORLD};
 use clap::Parser;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use streams::StreamPlan;
 
 /// Arguments of `weft fit-rank`, which `weft sim fit` starts as an MPI program of two ranks.
 #[derive(Parser, Debug)]
@@ -62,8 +65,25 @@ pub struct NetworkFigures {
     pub exchanges: [f64; LENGTHS.len()],
     /// MPI_Get with a flush, of [`READS`] bytes that the other rank has just written.
     pub reads: [f64; READS.len()],
+    /// The same of [`SHORT`] bytes.
+    pub short_read: f64,
+    /// Copies of [`READS`] bytes into memory that the other rank has read.
+    pub writes: [f64; READS.len()],
     /// Copies of [`COPIES`] bytes by a processor.
     pub copies: [f64; COPIES.len()],
+    /// Times after rests. Measured only between hosts.
+    pub after_rest: StreamFigures,
+}
+
+/// Times of messages after a rest of the network, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct StreamFigures {
+    /// Half of a round trip of [`BURSTS`] bytes.
+    pub bursts: [f64; BURSTS.len()],
+    /// A stream of `bytes` bytes and a stream of twice as many, each with a short answer.
+    pub streams: [f64; 2],
+    /// Length of the shorter stream.
+    pub bytes: f64,
 }
 
 /// Length of a short message, in bytes.
@@ -79,6 +99,9 @@ pub const LENGTHS: [usize; 11] =
 
 /// Lengths of reads of shared memory, in bytes.
 pub const READS: [usize; 6] = [512, 4 << 10, 8 << 10, 16 << 10, 64 << 10, 256 << 10];
+
+/// Lengths of messages after a rest, in bytes.
+pub const BURSTS: [usize; 2] = [MEDIUM, 64 << 10];
 
 /// Lengths of copies by a processor, in bytes.
 pub const COPIES: [usize; 5] = [64 << 10, 256 << 10, 1 << 20, 2 << 20, 4 << 20];
@@ -114,9 +137,16 @@ const INT64: usize = 0x258;
 const TAG: usize = 1;
 
 impl NetworkFigures {
-    /// Returns the figures by length.
-    fn lists(&mut self) -> [&mut [f64]; 4] {
-        [&mut self.messages, &mut self.exchanges, &mut self.reads, &mut self.copies]
+    /// Returns the figures by length within a host.
+    fn lists(&mut self) -> [&mut [f64]; 6] {
+        let NetworkFigures { messages, exchanges, reads, short_read, writes, copies, .. } = self;
+        [messages, exchanges, reads, std::slice::from_mut(short_read), writes, copies]
+    }
+
+    /// Returns the figures that follow the single figures between hosts.
+    fn lists_between_hosts(&mut self) -> [&mut [f64]; 3] {
+        let StreamFigures { bursts, streams, bytes } = &mut self.after_rest;
+        [bursts, streams, std::slice::from_mut(bytes)]
     }
 }
 
@@ -147,13 +177,12 @@ impl Here {
         let times =
             NetworkFigures { short, medium, send, receive, wake, ..NetworkFigures::default() };
         let mut all = NetworkFigures { rate, put, get, atomic, copy, reduce, entry, ..times };
-        if self.is_between_hosts() {
-            return Ok(all);
-        }
-        for list in all.lists() {
-            for figure in list {
-                *figure = next()?;
-            }
+        let lists = match self.is_between_hosts() {
+            true => Vec::from(all.lists_between_hosts()),
+            false => Vec::from(all.lists()),
+        };
+        for figure in lists.into_iter().flatten() {
+            *figure = next()?;
         }
         Ok(all)
     }
@@ -199,8 +228,8 @@ struct FitProgram {
     receive: usize,
     out: Vec<u64>,
     into: Vec<u64>,
-    /// True if times by length are measured, too.
-    by_length: bool,
+    /// Streams to measure between hosts. Without streams, times by length are measured.
+    streams: Option<StreamPlan>,
 }
 
 impl FitProgram {
@@ -211,8 +240,13 @@ impl FitProgram {
         }
         let [send, receive] = ["MPI_Send", "MPI_Recv"].map(|name| program.library.address(name));
         let memory = || vec![1u64; LENGTHS[LENGTHS.len() - 1] / 8];
-        let (out, into, by_length) = (memory(), memory(), !args.between_hosts);
-        Ok(FitProgram { program, send: send?, receive: receive?, out, into, by_length })
+        let (out, into) = (memory(), memory());
+        let mut fit =
+            FitProgram { program, send: send?, receive: receive?, out, into, streams: None };
+        if args.between_hosts {
+            fit.streams = Some(fit.plan_streams()?);
+        }
+        Ok(fit)
     }
 
     fn is_first(&self) -> bool {
@@ -370,17 +404,21 @@ impl FitProgram {
             reduce,
             self.entry()?,
         ];
-        if !self.by_length {
-            return Ok(single.to_vec());
-        }
         let mut lists = NetworkFigures::default();
+        if let Some(plan) = self.streams {
+            lists.after_rest = self.streams(plan)?;
+            let lists = lists.lists_between_hosts().into_iter().flatten();
+            return Ok(single.into_iter().chain(lists.map(|figure| *figure)).collect());
+        }
         for (figure, bytes) in lists.messages.iter_mut().zip(LENGTHS) {
             *figure = self.message(bytes)?;
         }
         for (figure, bytes) in lists.exchanges.iter_mut().zip(LENGTHS) {
             *figure = self.exchange(bytes)?;
         }
-        lists.reads = self.reads()?;
+        let staging = self.staging()?;
+        (lists.reads, lists.writes) = (staging.reads, staging.writes);
+        lists.short_read = staging.short_read;
         for (figure, bytes) in lists.copies.iter_mut().zip(COPIES) {
             *figure = self.copy(bytes)?;
         }

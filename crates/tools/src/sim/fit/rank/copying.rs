@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   exchange   both ranks send and receive at the same time: no rank waits, and helps the other rank
-//!   reads      rank 1 writes blocks of a window and sends a message; rank 0 gets the blocks, and answers
+//!   staging    each rank copies into its part of a window, which the other rank has read before, and gets the other rank's part after a message;
+//!              two halves of a part take turns, as in the library's buffers
 //!   entry      an operation on MPI_COMM_SELF
 //! ```
 
@@ -11,9 +12,17 @@ use super::{
     rounds, timed,
 };
 
-/// Maximum number of blocks of a window, and of their bytes together. All of them fit in a processor's own caches.
-const BLOCKS: usize = 8;
-const BLOCK_BYTES: usize = 256 << 10;
+/// Length of each half of a rank's part of the window.
+const HALF: usize = READS[READS.len() - 1];
+
+/// Times of copies into shared memory that the other rank has read, and of reads of what the other rank has just written, by length.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct StagingTimes {
+    pub writes: [f64; READS.len()],
+    pub reads: [f64; READS.len()],
+    /// Time of a read of [`SHORT`] bytes.
+    pub short_read: f64,
+}
 
 /// Handles of the standard ABI.
 const SELF: usize = 0x102;
@@ -45,46 +54,66 @@ impl FitProgram {
         })
     }
 
-    /// Returns the times of reads of shared memory that the other rank has just written.
-    pub(super) fn reads(&mut self) -> Result<[f64; READS.len()], String> {
+    /// Returns the times of staging in memory of both ranks.
+    pub(super) fn staging(&mut self) -> Result<StagingTimes, String> {
         let mut base = 0usize;
-        let allocated = [BLOCK_BYTES, 1, INFO_NULL, WORLD, &raw mut base as usize];
+        let allocated = [2 * HALF, 1, INFO_NULL, WORLD, &raw mut base as usize];
         let window = self.program.made("MPI_Win_allocate", &allocated)?;
         self.program.call("MPI_Win_lock_all", &[0, window])?;
-        let mut times = [0.0; READS.len()];
-        for (time, bytes) in times.iter_mut().zip(READS) {
-            *time = self.reads_of(bytes, window, base)?;
+        let mut times = StagingTimes::default();
+        for (at, bytes) in READS.into_iter().enumerate() {
+            (times.writes[at], times.reads[at]) = self.staging_of(bytes, window, base)?;
         }
+        (_, times.short_read) = self.staging_of(SHORT, window, base)?;
         self.program.call("MPI_Win_unlock_all", &[window])?;
         self.program.free("MPI_Win_free", window)?;
         Ok(times)
     }
 
-    /// Returns the time of a read of `bytes` bytes of a window, whose memory of this rank is at `base`.
-    fn reads_of(&mut self, bytes: usize, window: usize, base: usize) -> Result<f64, String> {
-        let blocks = (BLOCK_BYTES / bytes).clamp(1, BLOCKS);
-        quickest(rounds(bytes), || {
-            if !self.is_first() {
-                // SAFETY: the window has BLOCK_BYTES bytes at `base`, and the other rank reads them only after the message below.
+    /// Returns the times of a write and a read of `bytes` bytes of a window, whose memory of this rank is at `base`. The time of a write is
+    /// without the time of the clock.
+    fn staging_of(
+        &mut self,
+        bytes: usize,
+        window: usize,
+        base: usize,
+    ) -> Result<(f64, f64), String> {
+        let clock = quickest(ROUNDS, || timed(|| Ok(())))?;
+        let peer = 1 - self.program.me;
+        let (get, flush) = (
+            self.program.library.address("MPI_Get")?,
+            self.program.library.address("MPI_Win_flush")?,
+        );
+        let (mut write, mut read) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..rounds(bytes) {
+            let (mut written, mut got) = (0.0, 0.0);
+            for lap in 0..LAPS {
+                let half = lap % 2 * HALF;
+                // SAFETY: the window has 2 HALF bytes at `base`, and the other rank reads this half only after the message below.
                 let memory =
-                    unsafe { std::slice::from_raw_parts_mut(base as *mut u8, BLOCK_BYTES) };
-                memory[..blocks * bytes].fill(std::hint::black_box(1));
-                self.send(SHORT)?;
-                self.receive(SHORT)?;
-                return Ok(0.0);
+                    unsafe { std::slice::from_raw_parts_mut((base + half) as *mut u8, bytes) };
+                let out = self.out.as_ptr().cast::<u8>();
+                written += timed(|| {
+                    // SAFETY: `out` has more than HALF bytes, and is no part of the window.
+                    memory.copy_from_slice(unsafe { std::slice::from_raw_parts(out, bytes) });
+                    std::hint::black_box(memory);
+                    Ok(())
+                })?;
+                self.lap(SHORT)?;
+                let into = self.into.as_mut_ptr() as usize;
+                let arguments = [into, bytes, BYTE, peer, half, bytes, BYTE, window];
+                got += timed(|| {
+                    // SAFETY: MPI_Get and MPI_Win_flush have these parameters, and `into` has at least `bytes` bytes.
+                    unsafe {
+                        called(get, &arguments)?;
+                        called(flush, &[peer, window])
+                    }
+                })?;
             }
-            self.receive(SHORT)?;
-            let into = self.into.as_mut_ptr() as usize;
-            let us = timed(|| {
-                (0..blocks).try_for_each(|block| {
-                    let get = [into, bytes, BYTE, 1, block * bytes, bytes, BYTE, window];
-                    self.program.call("MPI_Get", &get)?;
-                    self.program.call("MPI_Win_flush", &[1, window])
-                })
-            })?;
-            self.send(SHORT)?;
-            Ok(us / blocks as f64)
-        })
+            write = write.min(written / LAPS as f64);
+            read = read.min(got / LAPS as f64);
+        }
+        Ok(((write - clock).max(0.0), read))
     }
 
     /// Returns the time of a copy of `bytes` bytes by the processor. Both ranks copy, as both ranks of a program do.
@@ -115,4 +144,4 @@ impl FitProgram {
     }
 }
 
-const _: () = assert!(READS[READS.len() - 1] <= BLOCK_BYTES && LENGTHS[0] >= SHORT);
+const _: () = assert!(HALF <= LENGTHS[LENGTHS.len() - 1] && LENGTHS[0] >= SHORT);
