@@ -47,7 +47,7 @@ fn paths(text: &str) -> Vec<(usize, String)> {
 }
 
 /// Returns the links of a document to files, each with its line number. Links to the web and links in code are left out.
-fn links(text: &str) -> Vec<(usize, String)> {
+pub fn links(text: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with("    ")) {
         for part in line.split("](").skip(1) {

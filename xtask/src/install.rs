@@ -2,7 +2,7 @@
 
 mod pkg_config;
 
-use crate::files::replace;
+use crate::files::{files, make_folder_of, replace};
 use crate::portable::Portable;
 use crate::root;
 use std::fs;
@@ -97,14 +97,20 @@ const MODULE_FILES: [(&str, &str); 2] = [
     ("weft-legacy", include_str!("../../packaging/modulefiles/weft-legacy")),
 ];
 
+/// Folders of the repository whose files are installed beside the documents, which have links to them.
+const DOCUMENT_FOLDERS: [&str; 2] = ["book/src", "examples"];
+
 /// Files of the repository that are installed if they exist.
-const DOCUMENTS: [&str; 6] = [
+const DOCUMENTS: [&str; 9] = [
     "README.md",
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "LICENSE-MIT",
     "LICENSE-APACHE",
+    "bench/results/all.svg",
+    "figures/README.md",
+    "machines/README.md",
 ];
 
 /// Builds Weft and installs it under `prefix`. Replaces each file in one step, so that programs that use an older installation in
@@ -163,12 +169,7 @@ fn install_from(prefix: &Path, portable: Option<&Portable>) -> Result<(), String
         replace(&modules.join(name), |to| fs::write(to, text))?;
     }
     fortran(&prefix.join("share/weft/fortran"))?;
-    for name in DOCUMENTS {
-        let from = root().join(name);
-        if from.is_file() {
-            copy(&from, &doc.join(name), 0o644)?;
-        }
-    }
+    documents(&doc)?;
     if absent.is_empty() {
         crate::manual::install(&prefix)?;
         crate::completions::install(&prefix)?;
@@ -264,6 +265,19 @@ fn build(
     Ok(target.join(of_target).join(profile.name()))
 }
 
+/// Installs the documents, and the files to which the documents have links.
+fn documents(doc: &Path) -> Result<(), String> {
+    let mut names: Vec<PathBuf> = DOCUMENTS.iter().map(PathBuf::from).collect();
+    for folder in DOCUMENT_FOLDERS.map(Path::new) {
+        names.extend(files(&root().join(folder))?.into_iter().map(|name| folder.join(name)));
+    }
+    for name in names.iter().filter(|name| root().join(name).is_file()) {
+        make_folder_of(&doc.join(name))?;
+        copy(&root().join(name), &doc.join(name), 0o644)?;
+    }
+    Ok(())
+}
+
 fn copy(from: &Path, to: &Path, mode: u32) -> Result<(), String> {
     if !from.is_file() {
         return Err(format!("the build has left no {}", from.display()));
@@ -281,6 +295,27 @@ fn link(target: &str, name: &Path) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn links_of_readme_and_book_lead_to_installed_files() {
+        let dir = std::env::temp_dir().join(format!("weft-documents-{}", std::process::id()));
+        documents(&dir).unwrap();
+        let pages = files(&dir).unwrap().into_iter().filter(|page| {
+            page.extension().is_some_and(|end| end == "md")
+                && (page.starts_with("book") || page.ends_with("README.md"))
+        });
+        let mut links = 0;
+        for page in pages {
+            let text = fs::read_to_string(dir.join(&page)).unwrap();
+            let folder = dir.join(page.parent().unwrap());
+            for (line, link) in crate::documents::links(&text) {
+                assert!(folder.join(&link).exists(), "{}:{line}: {link}", page.display());
+                links += 1;
+            }
+        }
+        fs::remove_dir_all(&dir).unwrap();
+        assert!(links > 30, "{links} links");
+    }
 
     #[test]
     fn files_and_links_are_replaced_in_one_step() {

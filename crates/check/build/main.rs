@@ -29,12 +29,21 @@ fn main() {
     writeln!(out, "pub static FUNCTIONS: [FunctionDescription; {}] = [", functions.len()).unwrap();
     functions.iter().for_each(|f| description(&mut out, &kinds, f));
     out.push_str("];\n\n");
+    operators(&mut out, &abi);
     for (index, f) in functions.iter().enumerate() {
         entry_point(&mut out, index, f);
     }
     let out_dir = env::var("OUT_DIR").expect("cargo sets it");
     fs::write(Path::new(&out_dir).join("functions.rs"), out).expect("writing functions.rs");
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libweft_check.so");
+}
+
+/// Writes the names of the predefined operators, each with its handle.
+fn operators(out: &mut String, abi: &Abi) {
+    let all = abi.constants.iter().filter(|constant| constant.c_type == "MPI_Op");
+    out.push_str("pub static OPERATORS: &[(u64, &str)] = &[");
+    all.for_each(|c| write!(out, "({}, \"{}\"), ", c.value, c.name).unwrap());
+    out.push_str("];\n\n");
 }
 
 /// Form of a parameter in C.

@@ -52,7 +52,8 @@ impl FindingClass {
             ),
             FindingClass::BufferInUse => (
                 "buffer in use",
-                "wait for the first operation before the buffer is used again (MPI 5.0, section 3.7.2)",
+                "wait for the first operation before the buffer is used again (MPI 5.0, section 3.7.2); buffers of one call must not overlap, \
+                 MPI_IN_PLACE does without one (section 2.3)",
             ),
             FindingClass::BufferChanged => (
                 "buffer changed",

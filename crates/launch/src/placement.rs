@@ -153,14 +153,14 @@ impl Placement {
         let (unit, name) = (part_name(unit), part_name(level));
         if each > largest {
             return Err(format!(
-                "-map-by PE={each}: the largest {name} has {largest} {unit}s that may be used; a smaller PE, or \
+                "PE={each} of -map-by, or -bind-to core:{each}: the largest {name} has {largest} {unit}s that may be used; a smaller PE, or \
                  larger parts"
             ));
         }
         let all: usize = parts.iter().map(|part| part.units.len()).sum();
         let full = || {
             format!(
-                "-map-by PE={each}: {ranks} ranks need {} {unit}s, this host has {all} that may be used, and no \
+                "PE={each} of -map-by, or -bind-to core:{each}: {ranks} ranks need {} {unit}s, this host has {all} that may be used, and no \
                  {name} is left with {each}; fewer ranks, a smaller PE, or :OVERSUBSCRIBE",
                 ranks * each
             )

@@ -235,7 +235,8 @@ pub fn describe_record(record: &CollectiveRecord) -> String {
         };
     }
     if record.operator != 0 {
-        text += &format!(", operator {:#x}", record.operator);
+        let name = crate::OPERATORS.iter().find(|(handle, _)| *handle == record.operator);
+        text += &format!(", operator {}", name.map_or("of the program", |(_, name)| name));
     }
     for (name, value) in equal_arguments(record.stem()).iter().zip(record.arguments) {
         let place = function.and_then(|function| function.place(name));

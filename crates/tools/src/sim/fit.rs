@@ -117,8 +117,8 @@ pub fn run(args: &FitArgs) -> Result<String, SimFailure> {
         }
     };
     write(&args.file, turn)?;
-    let between = far.map_or(String::new(), |far| format!("between the hosts: {far:#?}\n"));
-    Ok(format!("{between}within a host: {near:#?}\nmachine file: {written}\n"))
+    let between = far.map_or(String::new(), |far| format!("between the hosts:\n{far}"));
+    Ok(format!("{between}within a host:\n{near}machine file: {written}\n"))
 }
 
 /// Returns the comment at the head of the file: how, when and on what the numbers were measured.
@@ -129,7 +129,7 @@ fn head(args: &FitArgs, info: &MachineInfo) -> String {
     let hosts = if args.hosts.is_some() { " --hosts A,B" } else { "" };
     let what = if args.hosts.is_some() { "A network of hosts" } else { "A host" };
     format!(
-        "# {what}, fitted by measurements. Times in us, rates in MB/s, sizes in bytes; README.md here has the keys.\n\
+        "# {what}, fitted by measurements. Times in us, rates in MB/s, sizes in bytes; machines/README.md has the keys.\n\
          #\n\
          # Written by `weft sim fit FILE{hosts}` on {}, on {processor}, {} processors, Linux {kernel}.\n\
          {about}\

@@ -16,6 +16,7 @@ mod turns;
 
 use crate::tune::real::{BYTE, Here, INT, MeasuringRank, SUM, WORLD};
 use clap::Parser;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use streams::StreamPlan;
@@ -73,6 +74,19 @@ pub struct NetworkFigures {
     pub copies: [f64; COPIES.len()],
     /// Times after rests. Measured only between hosts.
     pub after_rest: StreamFigures,
+}
+
+impl fmt::Display for NetworkFigures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let NetworkFigures { short, medium, rate, put, get, atomic, wake, .. } = self;
+        writeln!(f, "  message of 8 bytes      {short:9.3} us")?;
+        writeln!(f, "  message of 16 KiB       {medium:9.3} us")?;
+        writeln!(f, "  messages of 512 KiB     {rate:9.0} MB/s")?;
+        writeln!(f, "  put of 8 bytes, flush   {put:9.3} us")?;
+        writeln!(f, "  get of 8 bytes, flush   {get:9.3} us")?;
+        writeln!(f, "  atomic, flush           {atomic:9.3} us")?;
+        writeln!(f, "  a sleeper wakes         {wake:9.3} us")
+    }
 }
 
 /// Times of messages after a rest of the network, in microseconds.
