@@ -185,7 +185,7 @@ impl MessageLane {
 
     /// Takes the lane's lock, unless another thread is inside, or would lose its way before the lock.
     pub fn try_enter(&'static self) -> Option<LaneEntered> {
-        self.lock.try_take().then_some(LaneEntered(self))
+        self.lock.try_take().then(|| LaneEntered(self))
     }
 
     /// Runs `f` with the lane's lock held. The lane is open.

@@ -47,6 +47,7 @@ const MPICH_LEFT_OUT: &[(&str, &str)] = &[
     ("partitioned", "MPICH's library has no MPI_Psend_init_c to link with"),
     ("requests_invalid", "makes handles of the standard ABI, and expects them unchanged"),
     ("strings", "needs the standard's MPI_MAX_INFO_KEY"),
+    ("windows_threads", "expects the handles of windows to differ from those of freed windows"),
 ];
 
 /// Reason for programs whose functions or constants Open MPI 5.0 does not have.
@@ -95,6 +96,7 @@ const OPEN_MPI_LEFT_OUT: &[(&str, &str)] = &[
     ("tools", LACKS),
     ("windows", LACKS),
     ("windows_apart", LACKS),
+    ("windows_threads", "expects the handles of windows to differ from those of freed windows"),
 ];
 
 pub(super) fn run(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
