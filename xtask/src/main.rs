@@ -5,6 +5,7 @@ mod completions;
 mod demo;
 mod documents;
 mod files;
+mod guards;
 mod house;
 mod install;
 mod layers;
@@ -104,7 +105,8 @@ fn main() -> ExitCode {
     }
     let result = match Args::parse().command {
         Command::Layers => {
-            let rules = [layers::check, clean::check, documents::check, house::check];
+            let rules =
+                [layers::check, clean::check, documents::check, guards::check, house::check];
             rules.into_iter().try_for_each(|check| check())
         }
         Command::House(args) => house::run(&args),

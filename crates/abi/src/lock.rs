@@ -67,7 +67,7 @@ pub fn is_alone() -> bool {
 #[inline(always)]
 pub fn enter_before() -> Option<Before> {
     let shared = MODE.load(Ordering::Relaxed) == MULTIPLE;
-    (shared && BIAS.try_enter(me())).then_some(Before)
+    (shared && BIAS.try_enter(me())).then(|| Before)
 }
 
 /// Guard that exists during a call after [`enter_before`].

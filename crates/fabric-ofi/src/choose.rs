@@ -48,7 +48,7 @@ impl Infos {
         // writes a list to `first`, which `Infos` frees.
         let error =
             unsafe { (library.getinfo)(API, ptr::null(), ptr::null(), 0, hints, &mut first) };
-        (error == 0 && !first.is_null()).then_some(Infos { library, first })
+        (error == 0 && !first.is_null()).then(|| Infos { library, first })
     }
 
     /// Returns the offers of the list.

@@ -27,7 +27,7 @@ impl ThreadStay {
                 && libc::CPU_ISSET(processor, &before)
                 && libc::sched_setaffinity(0, size, &one) == 0
         };
-        stays.then_some(ThreadStay { before })
+        stays.then(|| ThreadStay { before })
     }
 
     /// Returns the processor on which the calling thread runs.
