@@ -24,6 +24,7 @@ mod critical_path;
 mod files;
 mod home;
 mod job;
+mod look_row;
 mod payloads;
 mod posts;
 mod processes;
