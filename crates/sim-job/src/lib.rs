@@ -28,6 +28,7 @@ mod look_row;
 mod payloads;
 mod posts;
 mod processes;
+mod questions;
 mod quiet_turn;
 mod record;
 mod regions;

@@ -220,7 +220,7 @@ impl RankServer {
         self.carry_out_journal(slot, account);
         let nanos = slot.compute.swap(0, Relaxed);
         let slept = slot.slept.swap(0, Relaxed).saturating_mul(1000);
-        let time = self.compute.pass(nanos) + slept;
+        let time = self.compute.pass(nanos).saturating_add(slept);
         let computed = self.pass(time);
         if !self.has_passed_file_work(slot) {
             self.note(computed, account);
