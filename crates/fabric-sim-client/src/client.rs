@@ -165,10 +165,14 @@ impl SimClient {
         self.owner.slot().clock.load(Relaxed)
     }
 
-    /// Reads the clock for the program, in picoseconds. The reading takes time ([`ClockReadings`]).
+    /// Reads the clock for the program, in picoseconds. Where computing takes no time, the reading does ([`ClockReadings`]). Else a loop
+    /// of readings passes its own processor time, and each reading takes the time of a plain one.
     pub fn read_clock(&self) -> u64 {
-        let mut readings = self.readings.get();
-        self.charge_now(Work::Compute(readings.next(self.owner.slot().clock.load(Relaxed))));
+        let mut readings = match self.header.compute_factor {
+            0 => self.readings.get(),
+            _ => ClockReadings::new(),
+        };
+        self.charge_now(Work::Compute(readings.begin(self.owner.slot().clock.load(Relaxed))));
         let clock = self.clock();
         readings.end(clock);
         self.readings.set(readings);

@@ -50,7 +50,13 @@ impl fmt::Display for Stopped {
                 return write!(f, "{asked} ranks: the machine has room for 1 to {most}");
             }
             Stopped::Death { death, ranks, nodes, rails } => {
-                write!(f, "{death:?} cannot die: there are ranks 0 to {}, ", ranks - 1)?;
+                match death {
+                    Death::Rank(rank) => write!(f, "rank {rank} cannot die: ")?,
+                    Death::Rail { node, rail } => {
+                        write!(f, "rail {rail} of node {node} cannot die: ")?;
+                    }
+                }
+                write!(f, "there are ranks 0 to {}, ", ranks - 1)?;
                 return write!(f, "nodes 0 to {}, rails 0 to {}", nodes - 1, rails - 1);
             }
         };

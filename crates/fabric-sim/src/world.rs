@@ -210,9 +210,9 @@ impl WorldState {
     pub fn spend(&mut self, rank: usize, time: Picoseconds, activity: Activity) {
         let clock = &mut self.ranks[rank].clock;
         let start = *clock;
-        *clock += time;
+        *clock = start.saturating_add(time);
         if let Some(trace) = &mut self.trace {
-            let end = start + time;
+            let end = start.saturating_add(time);
             trace.span(BusySpan { rank: rank as u32, activity, start, end });
         }
     }

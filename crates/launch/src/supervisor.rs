@@ -411,7 +411,14 @@ impl Supervisor {
                 self.code = Some(128 + signal as i32);
                 self.interrupted = true;
                 self.first_suspect();
-                self.say(&format!("mpiexec: {}: ending the job", signal.as_str()));
+                let simulated = std::env::var_os(crate::checks::SIMULATION).is_some();
+                let sender = match signal {
+                    Signal::SIGTERM if simulated => {
+                        ", as weft sim sends at a deadlock or at its end"
+                    }
+                    _ => "",
+                };
+                self.say(&format!("mpiexec: {}{sender}: ending the job", signal.as_str()));
                 match delivered {
                     true => self.await_end(),
                     false => self.end(signal),

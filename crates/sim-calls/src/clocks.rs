@@ -65,9 +65,10 @@ fn take_time(slot: &RankSlot) {
     thread_local! {
         static READINGS: Cell<ClockReadings> = const { Cell::new(ClockReadings::new()) };
     }
-    let now = || slot.clock.load(Relaxed) + slot.slept.load(Relaxed) * 1000;
+    let now =
+        || slot.clock.load(Relaxed).saturating_add(slot.slept.load(Relaxed).saturating_mul(1000));
     let mut readings = READINGS.get();
-    slot.slept.fetch_add(readings.next(now()) / 1000, Relaxed);
+    slot.slept.fetch_add(readings.begin(now()) / 1000, Relaxed);
     readings.end(now());
     READINGS.set(readings);
 }

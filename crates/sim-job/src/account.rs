@@ -132,6 +132,8 @@ impl JobAccount {
         arrival: Option<Arrival>,
     ) {
         let account = &mut self.ranks[rank];
+        // A rank that dies or is ended does nothing after its last wait.
+        account.end = account.end.max(clock);
         let entry = account.calls.entry(call).or_default();
         entry.time += waited;
         entry.waiting += waited;
@@ -232,7 +234,8 @@ mod tests {
         assert_eq!(account.waits[&pair(None)], WaitTime { waits: 1, time: 7 });
         assert_eq!(account.waits.len(), 2);
         let rank = &account.ranks[0];
-        assert_eq!((rank.computing, rank.end), (10, 53));
+        // The job has ended after the last wait.
+        assert_eq!((rank.computing, rank.end), (10, 60));
         assert_eq!(rank.calls[&7].waiting, 42);
     }
 }

@@ -6,6 +6,7 @@ use crate::compute::{ComputeMeter, ComputeTime};
 use crate::files::FileTimes;
 use crate::home::JobHome;
 use crate::processes::{CopiedBytes, ProcessAccess};
+use crate::questions::UserQuestions;
 use crate::server::{AfterRequest, RankServer};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -113,6 +114,7 @@ struct RunningJob {
     account: JobAccount,
     spin: Duration,
     home: JobHome,
+    questions: UserQuestions,
     turns: u64,
     quiet_turns: u64,
     /// Rank that had the last turn.
@@ -146,6 +148,7 @@ impl SimJob<'_> {
                 .map_err(system("a file for the simulation"))?;
         launcher.env(SIMULATION_VARIABLE, directory.path());
         end_with_this_process(launcher);
+        let questions = UserQuestions::new().map_err(system("a signal descriptor"))?;
         let child = launcher.spawn().map_err(system("starting mpiexec"))?;
         let processes = Rc::new(ProcessAccess::new(ranks, phantom));
         let each = machine.ranks_per_node.0;
@@ -169,6 +172,7 @@ impl SimJob<'_> {
             account: JobAccount::new(ranks),
             spin: Duration::from_micros(if processors > 1 { 50 } else { 0 }),
             home: JobHome::new(),
+            questions,
             turns: 0,
             quiet_turns: 0,
             last_turn: None,
@@ -220,6 +224,7 @@ impl RunningJob {
                 shown = Instant::now();
                 progress(self.cluster.now());
                 self.home.check();
+                self.pass_on_questions();
             }
             if !self.cluster.advance() {
                 let (at, waiting) = (self.cluster.now(), self.waiting());
@@ -259,9 +264,17 @@ impl RunningJob {
             if matches!(self.child.try_wait(), Ok(Some(_)) | Err(_)) {
                 return false;
             }
+            self.pass_on_questions();
             if !attached {
                 std::thread::sleep(Duration::from_millis(1));
             }
+        }
+    }
+
+    /// Passes SIGQUIT on to the launcher, which prints what each rank waits for.
+    fn pass_on_questions(&self) {
+        if self.questions.take() {
+            let _ = kill(Pid::from_raw(self.child.id() as i32), Signal::SIGQUIT);
         }
     }
 
@@ -335,13 +348,39 @@ impl RunningJob {
         }
     }
 
+    /// Lets a rank publish its wait, which it does before the rest that follows a turn without news. Returns false if the launcher has
+    /// ended.
+    fn let_publish(&mut self, rank: usize) -> bool {
+        let mut rests = 0;
+        while rests < Self::RESTS && !self.servers[rank].has_standing_request() {
+            let slot = self.slots.slot(rank);
+            self.servers[rank].resume(slot);
+            let after = loop {
+                self.slots.slot(rank).turn.pass(TurnSide::Rank);
+                if !self.await_request(rank) {
+                    return false;
+                }
+                let slot = self.slots.slot(rank);
+                let after = self.servers[rank].serve(slot, &mut self.account);
+                if after != AfterRequest::Runs {
+                    break after;
+                }
+            };
+            if after == AfterRequest::Ended {
+                break;
+            }
+            rests += 1;
+        }
+        true
+    }
+
+    /// Number of rests in a row after which a rank has published its wait.
+    const RESTS: usize = 2;
+
     /// Lets all ranks publish their waits, has the launcher print them, and ends the job.
     fn end_stuck(&mut self) {
         for rank in self.waiting() {
-            let slot = self.slots.slot(rank);
-            self.servers[rank].resume(slot);
-            slot.turn.pass(TurnSide::Rank);
-            if !self.await_request(rank) {
+            if !self.let_publish(rank) {
                 return;
             }
         }

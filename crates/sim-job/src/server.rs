@@ -3,6 +3,7 @@
 use crate::account::JobAccount;
 use crate::compute::ComputeMeter;
 use crate::files::{FileTimes, FileWork};
+use crate::look_row::LookRow;
 use crate::processes::ProcessAccess;
 use crate::quiet_turn::{PrepaidWork, QuietWait};
 use crate::{payloads, posts, regions};
@@ -45,8 +46,8 @@ pub struct RankServer {
     seen: Picoseconds,
     /// Clock at the beginning of the turn.
     turn_start: Picoseconds,
-    /// Clock at the first of the looks that the rank has made in a row without doing anything else.
-    idle_from: Option<Picoseconds>,
+    /// The looks that the rank has made in a row without doing anything else.
+    looks: Option<LookRow>,
     /// The wait of the rank, while it rests and has announced its wait.
     wait: Option<QuietWait>,
     /// Work of the rank's next turn that has been charged.
@@ -74,7 +75,7 @@ impl RankServer {
             call: 0,
             seen: 0,
             turn_start: 0,
-            idle_from: None,
+            looks: None,
             wait: None,
             prepaid: PrepaidWork::default(),
             wrong_turns: 0,
@@ -185,7 +186,7 @@ impl RankServer {
                     self.enter_call(call, std::mem::take(&mut computed), account);
                 }
                 JournalEntry::Request(request) => {
-                    self.idle_from = None;
+                    self.looks = None;
                     let reply = self.carry_out(slot, &request, account);
                     if let Some(fault) = reply.and_then(|mut reply| fault_of(reply.take())) {
                         self.sim.refuse(fault);
@@ -219,7 +220,7 @@ impl RankServer {
         self.carry_out_journal(slot, account);
         let nanos = slot.compute.swap(0, Relaxed);
         let slept = slot.slept.swap(0, Relaxed).saturating_mul(1000);
-        let time = self.compute.pass(nanos) + slept;
+        let time = self.compute.pass(nanos).saturating_add(slept);
         let computed = self.pass(time);
         if !self.has_passed_file_work(slot) {
             self.note(computed, account);
@@ -232,7 +233,7 @@ impl RankServer {
         if !matches!(request, SimRequest::Look | SimRequest::Clock)
             || self.sim.clock() > self.turn_start
         {
-            self.idle_from = None;
+            self.looks = None;
         }
         let (after, words) = self.answer(slot, request, account);
         self.note(computed, account);
@@ -328,16 +329,14 @@ impl RankServer {
         AfterRequest::Rests
     }
 
-    /// Lets global time catch up. A loop of looks sees nothing new before an event, which ends the rest. So its steps may grow, for
-    /// the sake of loops that end at a time of their own.
+    /// Lets global time catch up, and time pass if the rank looks again.
     fn look(&mut self) -> AfterRequest {
-        let clock = self.sim.clock();
-        if clock > self.turn_start {
-            self.sim.wake_at(clock);
-        } else {
-            let since = *self.idle_from.get_or_insert(clock);
-            self.sim.wake_at(clock + self.sim.look_time().max((clock - since) / Self::LOOKS));
+        let mut clock = self.sim.clock();
+        if clock == self.turn_start {
+            let row = self.looks.get_or_insert_with(|| LookRow::new(clock));
+            clock = row.next(clock, self.sim.look_time());
         }
+        self.sim.wake_at(clock);
         AfterRequest::Rests
     }
 
@@ -353,7 +352,4 @@ impl RankServer {
 
     /// Time in picoseconds after which a rank that leaves looks again for operations that use its memory.
     const LEAVING: Picoseconds = 1_000_000;
-
-    /// Number of looks in a row until the time of a look doubles, roughly.
-    const LOOKS: Picoseconds = 8;
 }

@@ -307,9 +307,11 @@ fn only_what_there_is_can_die() {
         let stopped = run(&machine(2), dying(5, &[(0, death)]), program).unwrap_err();
         assert_eq!(stopped, Stopped::Death { death, ranks: 5, nodes: 3, rails: 2 });
     }
-    let text = run(&machine(2), dying(5, &[(0, bad[0])]), program).unwrap_err().to_string();
-    let expected = "Rank(5) cannot die: there are ranks 0 to 4, nodes 0 to 2, rails 0 to 1";
-    assert_eq!(text, expected);
+    for (death, name) in bad.into_iter().zip(["rank 5", "rail 0 of node 3", "rail 2 of node 0"]) {
+        let text = run(&machine(2), dying(5, &[(0, death)]), program).unwrap_err().to_string();
+        let range = "there are ranks 0 to 4, nodes 0 to 2, rails 0 to 1";
+        assert_eq!(text, format!("{name} cannot die: {range}"));
+    }
 }
 
 #[test]

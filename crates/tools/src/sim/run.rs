@@ -46,7 +46,7 @@ pub struct SimRunArgs {
     /// Number of simulated nodes, which must have room for the ranks. Ranks fill them evenly. Default: as the machine file says.
     #[arg(long, value_name = "N")]
     pub nodes: Option<usize>,
-    /// Time of the program's computing: none, or a factor on its measured processor time, such as 1 or 0.5. Default: 1, or none with
+    /// Time of the program's computing: none, or a factor on its measured processor time, from 1e-6 to 1e6. Default: 1, or none with
     /// --explore and --delays, so that runs repeat.
     #[arg(long, value_name = "none|FACTOR", value_parser = compute)]
     pub compute: Option<ComputeTime>,
@@ -104,12 +104,15 @@ pub struct SimRunArgs {
     pub program: Vec<String>,
 }
 
+/// Factors on the processor time. With others, times vanish or leave the range of the simulated clock.
+const FACTORS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
 fn compute(text: &str) -> Result<ComputeTime, String> {
     if text == "none" {
         return Ok(ComputeTime::None);
     }
-    let factor: Option<f64> = text.parse().ok().filter(|f: &f64| f.is_finite() && *f > 0.0);
-    let factor = factor.ok_or("none, or a factor greater than 0")?;
+    let factor = text.parse().ok().filter(|factor| FACTORS.contains(factor));
+    let factor = factor.ok_or("none, or a factor from 1e-6 to 1e6")?;
     Ok(ComputeTime::Measured { factor })
 }
 
@@ -290,6 +293,10 @@ mod tests {
         assert_eq!("4096".parse(), Ok(PhantomLimit::Bytes(4096)));
         assert!("4095".parse::<PhantomLimit>().is_err());
         assert_eq!(PhantomLimit::Usual.bytes(1024), 131_072);
+        for wrong in ["1e20", "1e7", "1e-7", "inf", "-1"] {
+            assert_eq!(compute(wrong), Err("none, or a factor from 1e-6 to 1e6".to_owned()));
+        }
+        assert!(compute("1e6").is_ok() && compute("1e-6").is_ok());
         assert!(compute("0").is_err() && compute("NaN").is_err() && compute("x").is_err());
     }
 }

@@ -10,6 +10,9 @@ const MOST_PAIRS: usize = 8;
 
 /// Writes the report.
 pub fn text(report: &RunReport) -> String {
+    if report.requests == 0 {
+        return "no process has joined the simulation, so there are no times\n".to_owned();
+    }
     let RunReport { machine, nodes, end_us, turns, requests, .. } = report;
     let ranks = report.ranks.len();
     let total = report.computing_us + report.mpi_us;

@@ -107,7 +107,12 @@ fn cells(report: &RunReport, base: &RunReport, name: &str) -> Vec<String> {
     let times = |report: &RunReport| [report.end_us, report.mpi_us, report.waiting_us];
     let pairs = times(report).into_iter().zip(times(base));
     let cells = pairs.flat_map(|(time, of)| {
-        let ratio = if of > 0.0 { format!("{:.3}", time / of) } else { "-".to_owned() };
+        let none = || "-".to_owned();
+        // A run whose processes have never joined the simulation has no times.
+        if report.requests == 0 {
+            return [none(), none()];
+        }
+        let ratio = if of > 0.0 { format!("{:.3}", time / of) } else { none() };
         [format!("{time:.3}"), ratio]
     });
     cells.chain([name.to_owned()]).collect()
