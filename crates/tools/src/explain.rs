@@ -8,16 +8,17 @@ mod levels;
 mod message;
 mod predict;
 
+use crate::library_selection::{MapChoice, RankPlaces};
 use crate::sim::{NumberList, SimFailure};
 use crate::tune::real::site_between;
 use crate::tune::{grid, workload};
 use clap::{Parser, ValueEnum};
 use hosts::ExplainedHosts;
-use predict::{Prediction, PredictionSources, installed_selection};
+use predict::{Prediction, PredictionSources};
 use std::rc::Rc;
 use weft_collective::algorithm_trials::TrialKey;
 use weft_collective::{
-    AlgorithmChoice, CallKey, CollectiveKind, RankPlacement, Selection, SelectionKey, SelectionMap,
+    AlgorithmChoice, CallKey, CollectiveKind, RankPlacement, SelectionKey, SelectionMap,
     SelectionReason, candidates, installed_maps,
 };
 use weft_fabric::CopyModel;
@@ -165,6 +166,8 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
         (None, machine) => site(machine.as_deref(), ranks)?,
     };
     let mut selection = sources.selection.clone();
+    // The map by which the selection chooses differs from the map with times if a single rank has a node of its own.
+    let choosing = selection.map(site).cloned().unwrap_or_else(|| map.clone());
     let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
     let asked = match &args.algorithm {
         Some(text) => Some(("--algorithm".to_owned(), text.clone())),
@@ -201,7 +204,7 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
         SelectionReason::Cheapest => learning(operation, &case, model),
         _ => String::new(),
     };
-    text += &format!("  because    {}\n", because(chosen.reason, map, &case, operation, &by));
+    text += &format!("  because    {}\n", because(chosen.reason, &choosing, &case, operation, &by));
     text += &learns;
     text += &others(&sources, &case, chosen.choice);
     Ok(text)
@@ -242,26 +245,14 @@ fn sources(args: &ExplainArgs, ranks: usize) -> Result<PredictionSources, SimFai
     let machine = machine(args, ranks)?;
     let model = model(machine.as_ref()).map_err(request)?;
     let machine = machine.map(Rc::new);
-    if args.hosts.as_ref().is_none_or(|hosts| hosts.count == 1) {
-        let map = Rc::new(find_map(args, ranks, machine.as_deref()).map_err(request)?);
-        let mut selection = Selection::by(map.clone());
-        if args.map.is_none() && named_map().is_none() && map.machine == installed_maps::TOGETHER {
-            // The library takes this map, too, and lets the model choose where it knows more.
-            selection = Selection::default();
-            selection.use_maps(Some(map.clone()), None);
-        }
-        return Ok(PredictionSources { selection, map, model, machine });
-    }
-    let named = named_map();
-    let map = named
-        .as_ref()
-        .map_or_else(|| find_map(args, ranks, machine.as_deref()), |name| self::map(name));
-    let map = Rc::new(map.map_err(request)?);
-    let selection = match named {
-        Some(_) => Selection::by(map.clone()),
-        None => installed_selection(&map),
+    let choice = match &args.map {
+        Some(name) => MapChoice::Named(name.clone()),
+        None => MapChoice::by_environment(machine.as_deref()),
     };
-    Ok(PredictionSources { map, selection, model, machine })
+    let places = RankPlaces::of(machine.as_deref(), ranks);
+    let map = Rc::new(choice.times(places).map_err(request)?);
+    let selection = choice.selection().map_err(request)?;
+    Ok(PredictionSources { selection, map, model, machine })
 }
 
 /// Returns the machine of the calls to explain; `None` if it is this machine.
@@ -290,34 +281,6 @@ fn site(machine: Option<&Machine>, ranks: usize) -> Result<RankPlacement, SimFai
         return Err(SimFailure::Request(format!("-n {ranks}: {name} has room for 1 to {most}")));
     }
     workload::site(&Rc::new(machine.clone()), ranks).map_err(SimFailure::Run)
-}
-
-/// Returns the named map. If none is named, returns the machine's own map, or else the map that the library uses.
-fn find_map(
-    args: &ExplainArgs,
-    ranks: usize,
-    machine: Option<&Machine>,
-) -> Result<SelectionMap, String> {
-    let shares_memory = |m: &Machine| m.local.shared && ranks <= m.ranks_per_node.0;
-    match (&args.map, machine) {
-        (Some(name), _) => map(name),
-        (None, Some(machine)) => {
-            let shipped = installed_maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
-            map(match shipped {
-                true => &machine.name,
-                false if shares_memory(machine) => installed_maps::TOGETHER,
-                false if machine.rail[0].round_trip.0 > 0 => installed_maps::BY_KERNEL,
-                false => installed_maps::APART,
-            })
-        }
-        (None, None) => map(named_map().as_deref().unwrap_or(installed_maps::TOGETHER)),
-    }
-}
-
-/// Returns the map that `WEFT_MAP` names.
-fn named_map() -> Option<String> {
-    let name = std::env::var("WEFT_MAP").ok()?;
-    (!["auto", "none", ""].contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
 /// Describes the placement of the ranks, and the source of the map.

@@ -10,13 +10,14 @@ const MOST_PAIRS: usize = 8;
 
 /// Writes the report.
 pub fn text(report: &RunReport) -> String {
-    let RunReport { machine, nodes, end_us, turns, requests, .. } = report;
+    let RunReport { machine, map, nodes, end_us, turns, requests, .. } = report;
     let ranks = report.ranks.len();
     let total = report.computing_us + report.mpi_us;
     let share = |part: f64| percent(part, total);
     let mut text = format!(
         "{ranks} ranks on {nodes} nodes of {machine}: {end_us:.3} us of virtual time, {turns} turns, {requests} requests\n"
     );
+    text += &format!("collective algorithms by the map {map}\n");
     text += &format!(
         "computing {:.1} %, in MPI {:.1} %, of it waiting {:.1} % of all time\n",
         share(report.computing_us),
