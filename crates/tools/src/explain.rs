@@ -7,6 +7,8 @@ mod hosts;
 mod levels;
 mod message;
 mod predict;
+mod single;
+mod subject;
 
 use crate::library_selection::{MapChoice, RankPlaces};
 use crate::sim::{NumberList, SimFailure};
@@ -45,7 +47,7 @@ pub struct ExplainArgs {
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     pub ranks: Option<usize>,
     /// Bytes; `weft info --algorithms` explains of which data. Of a message: its length. With --check: a list [default: 8 B to 1 MiB].
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     pub bytes: Option<NumberList>,
     /// Machine file with the nodes of the ranks, and with its map. Default: ranks that share memory.
     #[arg(long, value_name = "NAME|FILE")]
@@ -81,14 +83,6 @@ pub enum ExplainSubject {
     Message(message::MessageCall),
     /// Method of a collective access of a file.
     File(file::FileCall),
-}
-
-impl ExplainSubject {
-    fn named(name: &str) -> Result<ExplainSubject, String> {
-        let message = message::MessageCall::named(name).map(ExplainSubject::Message);
-        let message = message.or_else(|| file::FileCall::named(name).map(ExplainSubject::File));
-        message.map_or_else(|| CollectiveKind::named(name).map(ExplainSubject::Collective), Ok)
-    }
 }
 
 /// Properties of an operator.
@@ -158,6 +152,13 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     if ranks == 0 {
         return Err(request("-n 0: at least 1 rank".to_owned()));
     }
+    if operation == CollectiveKind::Barrier && args.bytes.is_some() {
+        return Err(request("--bytes: a barrier has none".to_owned()));
+    }
+    let bytes = if has_size(operation) { bytes } else { 0 };
+    if ranks == 1 && args.algorithm.is_none() {
+        return single::explain(args, operation, bytes);
+    }
     let hosts = args.hosts.as_ref().filter(|hosts| hosts.count > 1);
     let sources = sources(args, ranks)?;
     let PredictionSources { machine, map, model, .. } = &sources;
@@ -181,11 +182,7 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     let case = SelectionKey { commutes, ..grid::case(operation, ranks, bytes, site) };
     let chosen = selection.choose(operation, &case, model);
     let mut text = format!("{operation} on {ranks} ranks");
-    if operation.measure().starts_with("nothing") {
-        text += "\n";
-    } else {
-        text += &format!(", {bytes} bytes ({})\n", operation.measure());
-    }
+    text += &size(operation, bytes);
     text += &place(machine.as_deref(), map, site);
     if let Some((choice, why)) = &chosen.refused {
         text += &format!("  refused    {choice}, which was asked for: {why}\n");
@@ -208,6 +205,19 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     text += &learns;
     text += &others(&sources, &case, chosen.choice);
     Ok(text)
+}
+
+/// Returns true if algorithms of the operation are chosen by a number of bytes.
+fn has_size(operation: CollectiveKind) -> bool {
+    !operation.measure().starts_with("nothing")
+}
+
+/// Returns the end of the first line: the number of bytes and their meaning.
+fn size(operation: CollectiveKind, bytes: usize) -> String {
+    match has_size(operation) {
+        true => format!(", {bytes} bytes ({})\n", operation.measure()),
+        false => "\n".to_owned(),
+    }
 }
 
 /// Describes the algorithms among which the ranks choose by the times of their calls, if a setting asks for trials.
