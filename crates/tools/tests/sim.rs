@@ -107,7 +107,7 @@ fn other_patterns_take_their_formulas() {
 #[test]
 fn the_library_s_choice_is_by_the_map() {
     for (pattern, bytes, machine, algorithm) in [
-        ("bcast", "65536", "ndr", "MULTICAST"),
+        ("bcast", "65536", "ndr", "MULTICAST:8192"),
         ("allgather", "8", "ndr", "RDS:4"),
         ("alltoall", "8", "ndr", "RDS:4"),
         ("allreduce", "1024", "collgm", "RPE"),
