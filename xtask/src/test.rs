@@ -44,6 +44,7 @@ mod random;
 mod recipes;
 mod results;
 mod rotation;
+mod sim_choices;
 mod sim_figures;
 mod sim_programs;
 mod skips;

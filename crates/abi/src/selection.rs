@@ -2,7 +2,7 @@
 
 use crate::settings;
 use std::rc::Rc;
-use weft_collective::{CollectiveKind, Selection, installed_maps};
+use weft_collective::{CollectiveKind, Selection, carried_by_kernel, installed_maps};
 use weft_fabric::Fabric;
 use weft_job_fabric::JobFabric;
 
@@ -38,7 +38,10 @@ pub fn usual_maps(
     }
     let load = |name| installed_maps::load(name).map(Rc::new).map_err(|e| e.to_string());
     // The network decides, and not the places of this job's ranks: connected jobs have the same network, and must choose alike.
-    let by_kernel = node.ofi().is_some_and(|ofi| ofi.capabilities(ofi.rank()).round_trip > 0);
+    let by_kernel = match node.sim_client() {
+        Some(_) => carried_by_kernel(node, &(0..node.size() as u32).collect::<Vec<_>>()),
+        None => node.ofi().is_some_and(|ofi| ofi.capabilities(ofi.rank()).round_trip > 0),
+    };
     let network = match by_kernel {
         true => installed_maps::BY_KERNEL,
         false => installed_maps::APART,

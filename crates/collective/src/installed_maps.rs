@@ -26,6 +26,15 @@ pub const APART: &str = "ndr";
 /// Name of the map in place of [`APART`] if the kernel carries messages between the ranks.
 pub const BY_KERNEL: &str = "ethernet";
 
+/// Returns the name of the shipped map that was made for the machine file `name`. Returns `None` if there is none, or if the map is one of
+/// the usual maps, which the library takes by itself.
+pub fn of_machine(name: &str) -> Option<&'static str> {
+    let usual = [TOGETHER, APART, BY_KERNEL];
+    let mut shipped =
+        SHIPPED.iter().map(|(known, _)| *known).filter(|known| !usual.contains(known));
+    shipped.find(|known| *known == name)
+}
+
 /// Reason why a map could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {

@@ -93,6 +93,11 @@ impl<F: Fabric> PatternRank<F> {
         }
     }
 
+    /// Makes the measured communicator choose by `selection`, where the plan names no algorithm.
+    pub fn choose_by(&self, selection: Rc<Selection>) {
+        self.comm.select(selection);
+    }
+
     /// Returns the plan, which is the same for all ranks of the world.
     pub fn plan(&self) -> &PatternPlan {
         self.world.plan()

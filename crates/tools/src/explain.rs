@@ -7,17 +7,20 @@ mod hosts;
 mod levels;
 mod message;
 mod predict;
+mod single;
+mod subject;
 
+use crate::library_selection::{MapChoice, RankPlaces};
 use crate::sim::{NumberList, SimFailure};
 use crate::tune::real::site_between;
 use crate::tune::{grid, workload};
 use clap::{Parser, ValueEnum};
 use hosts::ExplainedHosts;
-use predict::{Prediction, PredictionSources, installed_selection};
+use predict::{Prediction, PredictionSources};
 use std::rc::Rc;
 use weft_collective::algorithm_trials::TrialKey;
 use weft_collective::{
-    AlgorithmChoice, CallKey, CollectiveKind, RankPlacement, Selection, SelectionKey, SelectionMap,
+    AlgorithmChoice, CallKey, CollectiveKind, RankPlacement, SelectionKey, SelectionMap,
     SelectionReason, candidates, installed_maps,
 };
 use weft_fabric::CopyModel;
@@ -44,7 +47,7 @@ pub struct ExplainArgs {
     #[arg(short = 'n', long = "ranks", value_name = "N")]
     pub ranks: Option<usize>,
     /// Bytes; `weft info --algorithms` explains of which data. Of a message: its length. With --check: a list [default: 8 B to 1 MiB].
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     pub bytes: Option<NumberList>,
     /// Machine file with the nodes of the ranks, and with its map. Default: ranks that share memory.
     #[arg(long, value_name = "NAME|FILE")]
@@ -80,14 +83,6 @@ pub enum ExplainSubject {
     Message(message::MessageCall),
     /// Method of a collective access of a file.
     File(file::FileCall),
-}
-
-impl ExplainSubject {
-    fn named(name: &str) -> Result<ExplainSubject, String> {
-        let message = message::MessageCall::named(name).map(ExplainSubject::Message);
-        let message = message.or_else(|| file::FileCall::named(name).map(ExplainSubject::File));
-        message.map_or_else(|| CollectiveKind::named(name).map(ExplainSubject::Collective), Ok)
-    }
 }
 
 /// Properties of an operator.
@@ -157,6 +152,13 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     if ranks == 0 {
         return Err(request("-n 0: at least 1 rank".to_owned()));
     }
+    if operation == CollectiveKind::Barrier && args.bytes.is_some() {
+        return Err(request("--bytes: a barrier has none".to_owned()));
+    }
+    let bytes = if has_size(operation) { bytes } else { 0 };
+    if ranks == 1 && args.algorithm.is_none() {
+        return single::explain(args, operation, bytes);
+    }
     let hosts = args.hosts.as_ref().filter(|hosts| hosts.count > 1);
     let sources = sources(args, ranks)?;
     let PredictionSources { machine, map, model, .. } = &sources;
@@ -165,6 +167,8 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
         (None, machine) => site(machine.as_deref(), ranks)?,
     };
     let mut selection = sources.selection.clone();
+    // The map by which the selection chooses differs from the map with times if a single rank has a node of its own.
+    let choosing = selection.map(site).cloned().unwrap_or_else(|| map.clone());
     let setting = format!("WEFT_{}", operation.name().to_ascii_uppercase());
     let asked = match &args.algorithm {
         Some(text) => Some(("--algorithm".to_owned(), text.clone())),
@@ -178,11 +182,7 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
     let case = SelectionKey { commutes, ..grid::case(operation, ranks, bytes, site) };
     let chosen = selection.choose(operation, &case, model);
     let mut text = format!("{operation} on {ranks} ranks");
-    if operation.measure().starts_with("nothing") {
-        text += "\n";
-    } else {
-        text += &format!(", {bytes} bytes ({})\n", operation.measure());
-    }
+    text += &size(operation, bytes);
     text += &place(machine.as_deref(), map, site);
     if let Some((choice, why)) = &chosen.refused {
         text += &format!("  refused    {choice}, which was asked for: {why}\n");
@@ -201,10 +201,23 @@ fn collective(args: &ExplainArgs, operation: CollectiveKind) -> Result<String, S
         SelectionReason::Cheapest => learning(operation, &case, model),
         _ => String::new(),
     };
-    text += &format!("  because    {}\n", because(chosen.reason, map, &case, operation, &by));
+    text += &format!("  because    {}\n", because(chosen.reason, &choosing, &case, operation, &by));
     text += &learns;
     text += &others(&sources, &case, chosen.choice);
     Ok(text)
+}
+
+/// Returns true if algorithms of the operation are chosen by a number of bytes.
+fn has_size(operation: CollectiveKind) -> bool {
+    !operation.measure().starts_with("nothing")
+}
+
+/// Returns the end of the first line: the number of bytes and their meaning.
+fn size(operation: CollectiveKind, bytes: usize) -> String {
+    match has_size(operation) {
+        true => format!(", {bytes} bytes ({})\n", operation.measure()),
+        false => "\n".to_owned(),
+    }
 }
 
 /// Describes the algorithms among which the ranks choose by the times of their calls, if a setting asks for trials.
@@ -242,26 +255,14 @@ fn sources(args: &ExplainArgs, ranks: usize) -> Result<PredictionSources, SimFai
     let machine = machine(args, ranks)?;
     let model = model(machine.as_ref()).map_err(request)?;
     let machine = machine.map(Rc::new);
-    if args.hosts.as_ref().is_none_or(|hosts| hosts.count == 1) {
-        let map = Rc::new(find_map(args, ranks, machine.as_deref()).map_err(request)?);
-        let mut selection = Selection::by(map.clone());
-        if args.map.is_none() && named_map().is_none() && map.machine == installed_maps::TOGETHER {
-            // The library takes this map, too, and lets the model choose where it knows more.
-            selection = Selection::default();
-            selection.use_maps(Some(map.clone()), None);
-        }
-        return Ok(PredictionSources { selection, map, model, machine });
-    }
-    let named = named_map();
-    let map = named
-        .as_ref()
-        .map_or_else(|| find_map(args, ranks, machine.as_deref()), |name| self::map(name));
-    let map = Rc::new(map.map_err(request)?);
-    let selection = match named {
-        Some(_) => Selection::by(map.clone()),
-        None => installed_selection(&map),
+    let choice = match &args.map {
+        Some(name) => MapChoice::Named(name.clone()),
+        None => MapChoice::by_environment(machine.as_deref()),
     };
-    Ok(PredictionSources { map, selection, model, machine })
+    let places = RankPlaces::of(machine.as_deref(), ranks);
+    let map = Rc::new(choice.times(places).map_err(request)?);
+    let selection = choice.selection().map_err(request)?;
+    Ok(PredictionSources { selection, map, model, machine })
 }
 
 /// Returns the machine of the calls to explain; `None` if it is this machine.
@@ -290,34 +291,6 @@ fn site(machine: Option<&Machine>, ranks: usize) -> Result<RankPlacement, SimFai
         return Err(SimFailure::Request(format!("-n {ranks}: {name} has room for 1 to {most}")));
     }
     workload::site(&Rc::new(machine.clone()), ranks).map_err(SimFailure::Run)
-}
-
-/// Returns the named map. If none is named, returns the machine's own map, or else the map that the library uses.
-fn find_map(
-    args: &ExplainArgs,
-    ranks: usize,
-    machine: Option<&Machine>,
-) -> Result<SelectionMap, String> {
-    let shares_memory = |m: &Machine| m.local.shared && ranks <= m.ranks_per_node.0;
-    match (&args.map, machine) {
-        (Some(name), _) => map(name),
-        (None, Some(machine)) => {
-            let shipped = installed_maps::SHIPPED.iter().any(|(name, _)| *name == machine.name);
-            map(match shipped {
-                true => &machine.name,
-                false if shares_memory(machine) => installed_maps::TOGETHER,
-                false if machine.rail[0].round_trip.0 > 0 => installed_maps::BY_KERNEL,
-                false => installed_maps::APART,
-            })
-        }
-        (None, None) => map(named_map().as_deref().unwrap_or(installed_maps::TOGETHER)),
-    }
-}
-
-/// Returns the map that `WEFT_MAP` names.
-fn named_map() -> Option<String> {
-    let name = std::env::var("WEFT_MAP").ok()?;
-    (!["auto", "none", ""].contains(&name.to_ascii_lowercase().as_str())).then_some(name)
 }
 
 /// Describes the placement of the ranks, and the source of the map.

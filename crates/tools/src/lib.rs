@@ -8,6 +8,7 @@ pub mod coverage;
 pub mod explain;
 pub mod hosts;
 pub mod library;
+mod library_selection;
 pub mod machine;
 pub mod program;
 pub mod search_paths;

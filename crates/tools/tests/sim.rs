@@ -89,7 +89,8 @@ fn other_patterns_take_their_formulas() {
     let ping_pong = first(&["ping-pong", "--ranks", "2", "--bytes", "0,8,1024,4096"]);
     assert_eq!(ping_pong, us(&[hop(0.0), hop(8.0), hop(1024.0), hop(4096.0)]));
     // Along the longest branch, every rank forwards at once.
-    let bcast = first(&["bcast", "--ranks", "2,4,8", "--bytes", "8"]);
+    let bcast =
+        first(&["bcast", "--ranks", "2,4,8", "--bytes", "8", "--algorithm", "MPI-BINOMIAL"]);
     assert_eq!(bcast, us(&[hop(8.0), 2.0 * hop(8.0), 3.0 * hop(8.0)]));
     // All messages come at once, and the root receives them one after the other.
     let fan_in = first(&["fan-in", "--ranks", "2,4,8", "--bytes", "8"]);
@@ -100,6 +101,23 @@ fn other_patterns_take_their_formulas() {
     assert_eq!(first(&["fabric-write", "--ranks", "2", "--bytes", "0"]), us(&[word]));
     assert_eq!(first(&["fabric-fan-in", "--fan-in", "7", "--bytes", "0"]), us(&[word]));
     assert_eq!(first(&["fabric-send", "--ranks", "2", "--bytes", "8"]), us(&[word]));
+}
+
+/// `auto` chooses by the map of the machine, as the library and `weft explain` do.
+#[test]
+fn the_library_s_choice_is_by_the_map() {
+    for (pattern, bytes, machine, algorithm) in [
+        ("bcast", "65536", "ndr", "MULTICAST:8192"),
+        ("allgather", "8", "ndr", "RDS:4"),
+        ("alltoall", "8", "ndr", "RDS:4"),
+        ("allreduce", "1024", "collgm", "RPE"),
+    ] {
+        let both = format!("auto,{algorithm}");
+        let ranks = if machine == "ndr" { "16" } else { "8" };
+        let args = ["--machine", machine, "--ranks", ranks, "--bytes", bytes, "--algorithm", &both];
+        let (_, _, rows) = table(&[&[pattern][..], &args].concat());
+        assert_eq!(rows[0][1], rows[0][2], "{pattern} on {machine}");
+    }
 }
 
 #[test]

@@ -144,7 +144,8 @@ fn own_programs(prefix: &Path, tally: &mut Tally) -> Result<(), String> {
     fitted(prefix)?;
     phantoms(prefix)?;
     files(prefix)?;
-    tally.passed += 9;
+    super::sim_choices::run(prefix)?;
+    tally.passed += 10;
     Ok(())
 }
 

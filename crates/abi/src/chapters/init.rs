@@ -20,7 +20,7 @@ use weft_bootstrap::calls::Occupied;
 use weft_bootstrap::limits;
 use weft_channel::multicast::Repair;
 use weft_fabric::Fabric;
-use weft_fabric::wait::Affinity;
+use weft_fabric::wait::{Affinity, WaitPolicy};
 use weft_fabric_shm::Shm;
 use weft_job_fabric::ConnectFailure;
 use weft_p2p::ProtocolLimits;
@@ -261,7 +261,7 @@ fn connect(state: &ProcessState, level: c_int) -> Result<(), ConnectFailure> {
     let shared = settings::choice("WEFT_PLACES")? != 0;
     let shm = node.shm().filter(|_| shared && !policy.fits());
     policy.home = shm.and_then(Shm::own_processors).map(Affinity::new);
-    limits.ranks_each = policy.ranks_each();
+    limits.ranks_each = ranks_each(&node, &policy);
     limits.turns = Some(&crate::lanes::TURNS);
     limits.far_credit = match settings::is_given("WEFT_CREDIT") {
         true => limits.credit,
@@ -291,6 +291,12 @@ fn connect(state: &ProcessState, level: c_int) -> Result<(), ConnectFailure> {
     settings::fix();
     state.engine.set(engine).map_err(|_| "initialised twice".to_owned())?;
     Ok(())
+}
+
+/// Returns the number of ranks that take turns on a processor. In virtual time each rank has a simulated processor of its own, whatever
+/// processors its processes share.
+fn ranks_each(node: &JobFabric, policy: &WaitPolicy) -> u32 {
+    if node.sim_client().is_some() { 1 } else { policy.ranks_each() }
 }
 
 /// Returns the number of lanes that this process can use, including lane 0, at a thread level.

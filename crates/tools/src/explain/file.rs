@@ -137,7 +137,9 @@ pub fn run(call: FileCall, args: &super::ExplainArgs) -> Result<String, SimFailu
         call.name()
     );
     text += &format!("  alone      {}: each rank its own, {sieved}\n", ms(alone));
-    text += &format!("             {}: each rank its own, piece by piece\n", ms(one_by_one));
+    if alone < one_by_one {
+        text += &format!("             {}: each rank its own, piece by piece\n", ms(one_by_one));
+    }
     text += &format!(
         "  phases     {}: by {aggregators} of them, in steps of {} bytes\n",
         ms(phases),

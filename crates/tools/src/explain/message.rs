@@ -27,7 +27,7 @@ pub struct MessageArgs {
           long_help = "Other communication of the two ends of a message: plain, synchronous, one-to-many, many-to-one, forwarded, exchange")]
     pattern: TransferPattern,
     /// Number of threads of each rank that send and receive.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
     threads: usize,
     /// Distance between the caches of the two ends.
     #[arg(long, value_enum, default_value_t = CacheSetting::Near)]
@@ -90,6 +90,12 @@ struct Site {
     direct: bool,
     /// Round trip between nodes, in nanoseconds.
     round_trip: u32,
+}
+
+/// Parses a number of threads.
+fn threads(text: &str) -> Result<usize, String> {
+    let threads = text.parse().ok().filter(|&threads| threads > 0);
+    threads.ok_or_else(|| "a number of threads, at least 1".to_owned())
 }
 
 /// Returns the explanation.

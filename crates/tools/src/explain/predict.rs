@@ -13,9 +13,7 @@ use crate::tune::workload;
 use std::rc::Rc;
 use weft_collective::algorithm::Algorithm;
 use weft_collective::selection_map::SelectionCell;
-use weft_collective::{
-    AlgorithmChoice, CollectiveKind, Selection, SelectionKey, SelectionMap, installed_maps,
-};
+use weft_collective::{AlgorithmChoice, CollectiveKind, Selection, SelectionKey, SelectionMap};
 use weft_fabric::CopyModel;
 use weft_fabric_sim::Machine;
 
@@ -81,14 +79,6 @@ pub struct PredictionSources {
     pub model: CopyModel,
     /// Machine of the calls; `None` if the calls run on this machine.
     pub machine: Option<Rc<Machine>>,
-}
-
-/// Returns the selection by the installed map of a network, as the library makes it.
-pub fn installed_selection(map: &Rc<SelectionMap>) -> Selection {
-    let near = installed_maps::load(installed_maps::TOGETHER).ok().map(Rc::new);
-    let mut selection = Selection::default();
-    selection.use_maps(near, Some(map.clone()));
-    selection
 }
 
 impl PredictionSources {

@@ -1,6 +1,7 @@
 //! One run of a pattern in virtual time.
 
 use super::failure::SimFailure;
+use crate::library_selection::MapChoice;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::Instant;
@@ -85,6 +86,8 @@ pub fn ran(
     on_lap: impl Fn() + 'static,
 ) -> Result<Ran, SimFailure> {
     let world = PatternWorld::watched(plan.clone(), on_lap).map_err(failure)?;
+    let selection = MapChoice::by_environment(Some(machine)).selection();
+    let selection = Rc::new(selection.map_err(SimFailure::Request)?);
     let Conditions { seed, jitter, .. } = *conditions;
     let trace = recording == Recording::Trace;
     let options = SimOptions { jitter, trace, ..SimOptions::new(plan.ranks).seed(seed) };
@@ -94,6 +97,7 @@ pub fn ran(
         // No rank has run yet, so its clock is zero.
         origin.set(Some(sim.now()));
         let rank = PatternRank::new(sim, WaitPolicy::new(true), ProtocolLimits::default(), &world);
+        rank.choose_by(selection.clone());
         let (program, error) = (rank.program(), error.clone());
         async move {
             match program.await {

@@ -1,6 +1,7 @@
 //! One run of a program on a simulated machine.
 
 use super::SimRunArgs;
+use crate::library_selection::MapChoice;
 use crate::sim::failure::SimFailure;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::fs::File;
@@ -54,7 +55,8 @@ pub fn launch(args: &SimRunArgs, launching: Launching<'_>) -> Result<EndedRun, S
         bar.set_message(format!("{:.3} ms of virtual time", clock as f64 / 1e9));
         bar.tick();
     };
-    let mut launcher = launcher(args)?;
+    let map = map_choice(args, &machine);
+    let mut launcher = launcher(args, &map)?;
     if let Some([stdout, stderr]) = output {
         launcher.stdin(Stdio::null()).stdout(stdout).stderr(stderr);
     }
@@ -115,8 +117,16 @@ pub fn bar(args: &SimRunArgs) -> ProgressBar {
     bar.with_style(style.expect("the template is right"))
 }
 
+/// Returns the maps by which the ranks choose algorithms: those of the program's environment, or else those of the machine.
+pub fn map_choice(args: &SimRunArgs, machine: &Machine) -> MapChoice {
+    let of_program = args.environment.iter().rev().find(|(name, _)| name == "WEFT_MAP");
+    let setting = of_program.map(|(_, value)| value.clone());
+    let setting = setting.or_else(|| std::env::var("WEFT_MAP").ok());
+    MapChoice::by(setting.as_deref(), Some(machine))
+}
+
 /// Returns the command that starts the ranks.
-fn launcher(args: &SimRunArgs) -> Result<Command, SimFailure> {
+fn launcher(args: &SimRunArgs, map: &MapChoice) -> Result<Command, SimFailure> {
     let own = std::env::current_exe();
     let own = own.map_err(|error| SimFailure::Run(format!("the path of this program: {error}")))?;
     let mut command = Command::new(own.with_file_name("mpiexec"));
@@ -124,6 +134,9 @@ fn launcher(args: &SimRunArgs) -> Result<Command, SimFailure> {
     command.env("WEFT_PROGRESS", "none");
     command.env("WEFT_SIM_CLOCKS", if args.clocks { "1" } else { "0" });
     command.envs(args.environment.iter().cloned());
+    if let MapChoice::Named(name) = map {
+        command.env("WEFT_MAP", name);
+    }
     Ok(command)
 }
 

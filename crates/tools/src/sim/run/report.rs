@@ -1,6 +1,7 @@
 //! The figures of a run, for the text and for the file of `--report`. Times are microseconds of virtual time.
 
 use super::SimRunArgs;
+use super::launch::map_choice;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -143,6 +144,8 @@ pub struct RunReport {
     pub program: Vec<String>,
     /// Machine, as the command line names it.
     pub machine: String,
+    /// Maps by which the ranks choose collective algorithms.
+    pub map: String,
     /// Number of nodes.
     pub nodes: usize,
     /// Virtual time at the end.
@@ -209,6 +212,7 @@ impl RunReport {
         RunReport {
             program: args.program.clone(),
             machine: args.machine.clone(),
+            map: map_choice(args, machine).describe(),
             nodes: args.ranks.div_ceil(machine.ranks_per_node.0),
             end_us: ranks.iter().map(|rank| rank.end_us).fold(0.0, f64::max),
             computing_us: sum(|rank| rank.computing_us),

@@ -13,13 +13,14 @@ pub fn text(report: &RunReport) -> String {
     if report.requests == 0 {
         return "no process has joined the simulation, so there are no times\n".to_owned();
     }
-    let RunReport { machine, nodes, end_us, turns, requests, .. } = report;
+    let RunReport { machine, map, nodes, end_us, turns, requests, .. } = report;
     let ranks = report.ranks.len();
     let total = report.computing_us + report.mpi_us;
     let share = |part: f64| percent(part, total);
     let mut text = format!(
         "{ranks} ranks on {nodes} nodes of {machine}: {end_us:.3} us of virtual time, {turns} turns, {requests} requests\n"
     );
+    text += &format!("collective algorithms by the map {map}\n");
     text += &format!(
         "computing {:.1} %, in MPI {:.1} %, of it waiting {:.1} % of all time\n",
         share(report.computing_us),
