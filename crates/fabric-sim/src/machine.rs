@@ -184,7 +184,7 @@ pub struct NetworkPort {
 }
 
 /// Token bucket of each direction of a port: `bytes` bytes pass at the rate of the line, and further bytes at the port's bandwidth. The
-/// bucket is filled again at the port's bandwidth while fewer bytes pass ([`crate::token_bucket`]).
+/// bucket is filled again at the port's bandwidth while fewer bytes pass.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bucket {
